@@ -1,0 +1,82 @@
+// One model, one sequence at a time: what `quire run` and `quire score` use. The server's engine (many sequences,
+// continuous batching) replaces the loop, not the parts below it.
+//
+// Owns checkpoint, tokenizer, template, model and KV pages. Thread: one caller at a time; the caller's thread is
+// worker 0 of the compute pool. The KV of the last sequence is kept, so a chat that grows is not prefilled anew.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/memory_plan.h"
+#include "engine/model_options.h"
+#include "formats/checkpoint.h"
+#include "sample/sampling_params.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace quire {
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt;                // token ids, at least one
+  int64_t max_tokens = -1;                    // -1: the rest of the context
+  SamplingParams sampling;
+  std::vector<std::string> stop;              // byte strings; matched ones are not part of the text
+  std::vector<int32_t> stop_token_ids;
+  bool ignore_eos = false;
+};
+
+struct GenerateTimings {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;                  // of prompt_tokens, found in the KV of the sequence before
+  int64_t generated_tokens = 0;
+  double ttft_ms = 0;                         // submit to first token
+  double prefill_ms = 0;
+  double decode_ms = 0;                       // first token to last
+};
+
+struct GenerateResult {
+  std::vector<int32_t> ids;                   // generated, without an ending EOS
+  std::string text;
+  std::string finish_reason;                  // "stop", "length" or "cancelled"
+  GenerateTimings timings;
+};
+
+struct ScoreResult {
+  struct Candidate {
+    int32_t id = 0;
+    float logprob = 0;
+  };
+  std::vector<float> next_logprob;            // log p(ids[i + 1] | ids[0..i]), one fewer than ids
+  std::vector<Candidate> top;                 // the most likely tokens after the last id, best first
+};
+
+class Generator {
+ public:
+  // Called with a phase ("loading weights") and its fraction done, for progress display.
+  using Progress = std::function<void(std::string_view phase, double fraction)>;
+  // Called with each piece of text as it becomes final; return false to stop the answer.
+  using OnText = std::function<bool(std::string_view text)>;
+
+  static Result<std::unique_ptr<Generator>> open(const ModelOptions& options, const Progress& progress);
+  virtual ~Generator() = default;
+
+  virtual Result<GenerateResult> generate(const GenerateRequest& request, const OnText& on_text) = 0;
+  virtual Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) = 0;
+
+  virtual const Checkpoint& checkpoint() const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+  virtual const ChatTemplate* chat_template() const = 0;    // null: the model carries none
+  virtual const MemoryPlan& memory_plan() const = 0;
+  virtual int64_t context() const = 0;                      // tokens a sequence may reach, prompt included
+  virtual std::string compute_summary() const = 0;          // "avx512, int8 activations, bf16 KV, 2 threads"
+  virtual int64_t scalar_fallback_count() const = 0;        // linear calls on packed weights that fell to scalar decode
+};
+
+}  // namespace quire

@@ -1,0 +1,23 @@
+// What decides how a model is loaded and run, apart from which one it is. Defaults live in base/options.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace quire {
+
+enum class ComputeMode {
+  kDefault,   // int8 or bf16 activations as the weights suggest, bf16 KV
+  kF32,       // f32 activations and f32 KV: for exactness, not for speed
+};
+enum class Isa { kAuto, kScalar, kAvx512 };
+
+struct ModelOptions {
+  std::string model_path;      // a .gguf file or a checkpoint directory
+  ComputeMode compute = ComputeMode::kDefault;
+  Isa isa = Isa::kAuto;
+  int threads = 0;             // 0: the cores this process may use
+  int64_t context = 0;         // tokens; 0: the trained context, or less where memory is short
+};
+
+}  // namespace quire

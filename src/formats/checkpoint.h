@@ -1,0 +1,85 @@
+// A checkpoint: named tensors, hyper-parameters and the metadata a tokenizer is built from, over GGUF files or a
+// Hugging Face directory. Weights stay in the mapped files; nothing here copies them.
+//
+// Tensor names are canonical, whatever the format: GGUF's short names ("token_embd.weight", "output.weight",
+// "output_norm.weight", "rope_freqs.weight", "blk.3.attn_q.weight", "blk.3.attn_q.bias", "blk.3.attn_k.*",
+// "blk.3.attn_v.*", "blk.3.attn_output.*", "blk.3.attn_norm.weight", "blk.3.attn_q_norm.weight",
+// "blk.3.attn_k_norm.weight", "blk.3.post_attention_norm.weight", "blk.3.ffn_norm.weight", "blk.3.ffn_gate.*",
+// "blk.3.ffn_up.*", "blk.3.ffn_down.*", "blk.3.post_ffw_norm.weight").
+//
+// What formats do differently is undone here and nowhere else: GGUF stores the Q and K rows of `llama` for
+// interleaved rope (TensorRef::row maps back to rotate-half order), Hugging Face stores Gemma's norms as w of
+// (1 + w) (TensorRef::decode_f32 adds the one).
+//
+// Thread: immutable after open, readable from any thread. The files must not be truncated while mapped.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/hparams.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+
+struct TensorRef {
+  std::string name;                    // canonical
+  DType dtype = DType::kF32;
+  int rank = 0;
+  std::array<int64_t, 4> shape{};      // outermost first; shape[rank - 1] is contiguous. [out, in] for a linear
+  const std::byte* data = nullptr;     // row-major, inside the mapped file; may be unaligned
+  int64_t bytes = 0;
+  int64_t interleaved_head_dim = 0;    // > 0: rows of each head are stored as rope pairs (2i, 2i+1)
+  bool add_one = false;                // stored value is w of (1 + w)
+
+  int64_t rows() const;                // product of all dimensions but the last; 1 for a vector
+  int64_t columns() const { return shape[static_cast<size_t>(rank - 1)]; }
+  // First byte of canonical row `r`.
+  const std::byte* row(int64_t r) const;
+  // Decodes canonical rows [first, first + n) to n * columns() floats.
+  void decode_f32(int64_t first, int64_t n, float* out) const;
+};
+
+// A GGUF metadata value. Integers of every width are widened; arrays keep one element type.
+using MetaValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<bool>, std::vector<int64_t>,
+                               std::vector<uint64_t>, std::vector<double>, std::vector<std::string>>;
+
+class Checkpoint {
+ public:
+  virtual ~Checkpoint() = default;
+
+  // `path` is a .gguf file (for a split model: any of its parts) or a directory with config.json. Reads headers
+  // only. Fails with the file and field at fault; never allocates more than the file's size could justify.
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path);
+
+  const Hparams& hparams() const { return hparams_; }
+  std::span<const TensorRef> tensors() const { return tensors_; }       // in file order
+  const TensorRef* find(std::string_view canonical_name) const;         // null: absent
+
+  const std::string& path() const { return path_; }
+  int64_t file_bytes() const { return file_bytes_; }
+  virtual std::string_view format() const = 0;                          // "GGUF v3" or "safetensors"
+
+  // GGUF only: the value of a metadata key; null when absent, or for other formats.
+  virtual const MetaValue* meta(std::string_view key) const = 0;
+  // Hugging Face only: the text of "config.json", "tokenizer.json", "tokenizer_config.json",
+  // "generation_config.json", "chat_template.jinja", "special_tokens_map.json"; null when absent, or for GGUF.
+  virtual const std::string* document(std::string_view file_name) const = 0;
+
+ protected:
+  Hparams hparams_;
+  std::vector<TensorRef> tensors_;
+  std::string path_;
+  int64_t file_bytes_ = 0;
+};
+
+}  // namespace quire

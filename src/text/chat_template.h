@@ -1,0 +1,46 @@
+// Chat templates: the Jinja that models carry, rendered as Hugging Face transformers renders it (trim_blocks,
+// lstrip_blocks, loop controls, tojson without HTML escaping, raise_exception, strftime_now).
+//
+// Immutable after parse, usable from any thread. Rendering is bounded in steps, depth and output size; a limit, a
+// raise_exception or an error in the template is a Status whose message says what and where.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "text/marked_text.h"
+
+namespace quire {
+
+struct ChatInput {
+  // JSON texts. Key order is kept. `tools` may be empty: then the variable is none, as transformers passes it.
+  std::string messages;
+  std::string tools;
+  // A JSON object of further variables: add_generation_prompt, bos_token, eos_token, enable_thinking, ...
+  std::string kwargs;
+  // Pins strftime_now; seconds since the epoch, read as UTC. Absent: the local clock.
+  std::optional<int64_t> now;
+};
+
+class ChatTemplate {
+ public:
+  // Fails with line and construct when the template uses what the interpreter does not know.
+  static Result<ChatTemplate> parse(std::string_view source);
+
+  Result<MarkedText> render(const ChatInput& input) const;
+
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+  ~ChatTemplate();
+
+ private:
+  struct Program;
+  explicit ChatTemplate(std::unique_ptr<Program> program);
+  std::unique_ptr<Program> program_;
+};
+
+}  // namespace quire

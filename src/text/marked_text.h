@@ -1,0 +1,22 @@
+// Text that remembers who wrote which part of it: the chat template or its caller. The template interpreter
+// produces it, the tokenizer reads it, so that a user who types "<|im_end|>" gets the characters, not the token.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace quire {
+
+struct MarkedText {
+  struct Span {
+    size_t begin = 0;           // byte offsets into `text`, [begin, end)
+    size_t end = 0;
+    bool from_template = true;  // false: caller's words
+  };
+
+  std::string text;
+  std::vector<Span> spans;      // ascending, touching, covering all of `text`
+};
+
+}  // namespace quire
