@@ -26,6 +26,8 @@ struct DTypeInfo {
   int block_bytes;
   // Decodes `n_blocks` consecutive blocks into n_blocks * block_elements floats. Total: any bytes are valid input.
   void (*decode)(const std::byte* blocks, int64_t n_blocks, float* out);
+  // The inverse, rounding as the format's reference quantizer does; null for formats that quire only reads.
+  void (*encode)(const float* values, int64_t n_blocks, std::byte* blocks);
 };
 
 const DTypeInfo& dtype_info(DType dtype);

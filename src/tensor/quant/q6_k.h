@@ -1,0 +1,20 @@
+// Q6_K: 256 weights in 210 bytes, w = d * scale * (q - 32), q 6 bits, scale signed 8 bits per 16 weights.
+// Source: ggml's block layouts (ggml-common.h, ggml-quants.c); the scalar decode here is the reference for kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quire {
+
+struct BlockQ6_K {
+  uint8_t ql[128];    // of each half: byte j holds the low four bits of weights j and j + 64
+  uint8_t qh[64];     // of each half: byte j holds the high two bits of weights j, j + 32, j + 64, j + 96
+  int8_t scales[16];
+  uint8_t d[2];       // f16
+};
+static_assert(sizeof(BlockQ6_K) == 210);
+
+void decode_q6_k(const std::byte* blocks, int64_t n_blocks, float* out);
+
+}  // namespace quire
