@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Runs every test of the project on what './dev' has built, and closes with one line 'N passed, N failed'.
+
+Suites: the checks of the sources (tools/), the unit tests (ctest, each TEST counted), the end-to-end scripts
+(tests/e2e/*_test.py) and, with --full, the slow scripts (tests/full/) and the unit tests under the sanitizers.
+A script passes with exit status 0 and is skipped with 77; one that closes with a line 'N passed, N failed' of its own
+is counted by that line. Scripts find the program in QUIRE_BIN and the models in the folder QUIRE_MODELS.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SKIPPED = 77
+SCRIPT_LIMIT_S = {False: 600, True: 3600}  # by --full
+CTEST_JOBS = 2
+OWN_COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: "Tally") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def announce(name: str, tally: Tally, began: float) -> None:
+    verdict = "FAILED" if tally.failed else "ok"
+    print(f"[{verdict}] {name} ({tally}; {time.monotonic() - began:.1f} s)", flush=True)
+
+
+def quote(output: str) -> None:
+    """Prints a program's output so that no line of it can pass for ours."""
+    for line in output.rstrip().splitlines():
+        print(f"  | {line}")
+
+
+def run_script(name: str, command: list, environment: dict, limit_s: int) -> Tally:
+    began = time.monotonic()
+    try:
+        run = subprocess.run(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit_s)
+        output, code = run.stdout, run.returncode
+    except subprocess.TimeoutExpired as expired:
+        output, code = (expired.stdout or b"").decode(errors="replace") + f"\nstopped after {limit_s} s", 1
+    if counted := OWN_COUNT.findall(output):
+        tally = Tally(*(int(number or 0) for number in counted[-1]))
+        if code not in (0, SKIPPED) and tally.failed == 0:
+            tally.failed = 1
+    else:
+        tally = Tally(int(code == 0), int(code not in (0, SKIPPED)), int(code == SKIPPED))
+    if tally.failed or tally.skipped:
+        quote(output)
+    announce(name, tally, began)
+    return tally
+
+
+def checks(environment: dict) -> Tally:
+    tally = Tally()
+    commands = {
+        "layers and layout": [sys.executable, "tools/check_layers.py"],
+        "format": [sys.executable, "tools/format.py", "--check"],
+        "shell syntax": ["bash", "-n", "dev", ".ci/run", *sorted(map(str, ROOT.glob("*/**/*.sh")))],
+    }
+    for test in sorted(ROOT.glob("tools/*_test.py")):
+        commands[test.name] = [sys.executable, str(test)]
+    for name, command in commands.items():
+        tally.add(run_script(name, command, environment, SCRIPT_LIMIT_S[False]))
+    return tally
+
+
+def report_spills() -> None:
+    """Says what check_spills.py finds in the release objects; it does not decide over the result yet."""
+    objects = sorted(ROOT.glob("build/release/**/*avx512*.o"))
+    if objects:
+        run = subprocess.run([sys.executable, ROOT / "tools/check_spills.py", *objects], capture_output=True, text=True)
+        print("[info] vector registers in hot loops: " + run.stdout.splitlines()[-1], flush=True)
+
+
+def unit_tests(preset: str, environment: dict) -> Tally:
+    """ctest on build/PRESET; what passes is silent, what fails shows its output."""
+    began = time.monotonic()
+    build = ROOT / "build" / preset
+    results = build / "ctest.xml"
+    results.unlink(missing_ok=True)
+    ctest = subprocess.Popen(
+        ["ctest", "--test-dir", build, "-j", str(CTEST_JOBS), "--output-on-failure", "--output-junit", results],
+        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    for line in ctest.stdout:
+        if not re.match(r"\s*Start +\d+: |.*\.{3} +Passed +[\d.]+ sec$|.*\*{3}Skipped", line.rstrip()):
+            quote(line)
+    ctest.wait()
+    if not results.exists():
+        tally = Tally(failed=1)
+    else:
+        suite = ElementTree.parse(results).getroot()
+        total, failed = int(suite.get("tests")), int(suite.get("failures"))
+        skipped = int(suite.get("skipped")) + int(suite.get("disabled"))
+        tally = Tally(total - failed - skipped, failed, skipped)
+        if total == 0:
+            tally.failed = 1
+            print(f"no unit test in {build}")
+    announce(f"unit tests, {preset}", tally, began)
+    return tally
+
+
+def scripts(folder: str, environment: dict, limit_s: int) -> Tally:
+    tally = Tally()
+    for path in sorted([*ROOT.glob(f"{folder}/*_test.py"), *ROOT.glob(f"{folder}/*.sh")]):
+        command = [sys.executable, path] if path.suffix == ".py" else ["bash", path]
+        tally.add(run_script(str(path.relative_to(ROOT)), command, environment, limit_s))
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the project's tests.")
+    parser.add_argument("--full", action="store_true", help="also the slow scripts and the sanitizer builds")
+    parser.add_argument("--checks-only", action="store_true", help="only the checks of the sources")
+    arguments = parser.parse_args()
+
+    environment = os.environ | {"QUIRE_BIN": str(ROOT / "build/release/bin/quire"), "PYTHONDONTWRITEBYTECODE": "1"}
+    total = checks(environment)
+    if not arguments.checks_only:
+        report_spills()
+        total.add(unit_tests("release", environment))
+        total.add(scripts("tests/e2e", environment, SCRIPT_LIMIT_S[arguments.full]))
+    if arguments.full:
+        total.add(scripts("tests/full", environment, SCRIPT_LIMIT_S[True]))
+        # The sanitizers slow a real model too much; its tests skip without the folder of models.
+        without_models = {name: value for name, value in environment.items() if name != "QUIRE_MODELS"}
+        for preset in ("asan", "tsan"):
+            total.add(unit_tests(preset, without_models))
+    print(total, flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
