@@ -10,6 +10,7 @@ is counted by that line. Scripts find the program in QUIRE_BIN and the models in
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -52,13 +53,17 @@ def quote(output: str) -> None:
 
 def run_script(name: str, command: list, environment: dict, limit_s: int) -> Tally:
     began = time.monotonic()
+    # A group of its own, so that what the script started ends with it.
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", start_new_session=True)
     try:
-        run = subprocess.run(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit_s)
-        output, code = run.stdout, run.returncode
-    except subprocess.TimeoutExpired as expired:
-        output, code = (expired.stdout or b"").decode(errors="replace") + f"\nstopped after {limit_s} s", 1
+        output, _ = process.communicate(timeout=limit_s)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        output, code = f"{output}\nstopped after {limit_s} s", 1
     if counted := OWN_COUNT.findall(output):
         tally = Tally(*(int(number or 0) for number in counted[-1]))
         if code not in (0, SKIPPED) and tally.failed == 0:
