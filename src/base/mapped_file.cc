@@ -12,7 +12,8 @@
 namespace quire {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a FIFO is to be refused below, not waited for.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const std::string why = std::strerror(errno);
     return errno == ENOENT ? not_found(path + ": no such file") : io_error(path + ": cannot be opened: " + why);

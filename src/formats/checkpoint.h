@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -43,9 +44,9 @@ struct TensorRef {
 
   int64_t rows() const;                // product of all dimensions but the last; 1 for a vector
   int64_t columns() const { return shape[static_cast<size_t>(rank - 1)]; }
-  // First byte of canonical row `r`.
+  // First byte of canonical row `r`. A permuted vector (a bias) has one row, in stored order: use decode_f32.
   const std::byte* row(int64_t r) const;
-  // Decodes canonical rows [first, first + n) to n * columns() floats.
+  // Decodes canonical rows [first, first + n) to n * columns() floats, elements of a permuted vector reordered too.
   void decode_f32(int64_t first, int64_t n, float* out) const;
 };
 
@@ -53,16 +54,25 @@ struct TensorRef {
 using MetaValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<bool>, std::vector<int64_t>,
                                std::vector<uint64_t>, std::vector<double>, std::vector<std::string>>;
 
+// How much of a checkpoint to read. kVocabulary is what tokenizers and templates need and works for architectures
+// whose weights quire cannot run: tensors() is empty, and of hparams() only architecture, name, vocab_size (0: not
+// stated) and eos_token_ids are set.
+enum class CheckpointParts { kAll, kVocabulary };
+
 class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
 
   // `path` is a .gguf file (for a split model: any of its parts) or a directory with config.json. Reads headers
   // only. Fails with the file and field at fault; never allocates more than the file's size could justify.
-  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path);
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path,
+                                                  CheckpointParts parts = CheckpointParts::kAll);
 
   const Hparams& hparams() const { return hparams_; }
-  std::span<const TensorRef> tensors() const { return tensors_; }       // in file order
+  std::span<const TensorRef> tensors() const { return tensors_; }       // those the model uses, in file order
+  // Names, as the file spells them, of tensors the family has no use for (rotary tables, a vision tower, a head
+  // beside tied embeddings). For `inspect`.
+  std::span<const std::string> unused_tensors() const { return unused_tensors_; }
   const TensorRef* find(std::string_view canonical_name) const;         // null: absent
 
   const std::string& path() const { return path_; }
@@ -76,10 +86,17 @@ class Checkpoint {
   virtual const std::string* document(std::string_view file_name) const = 0;
 
  protected:
+  // Takes the tensors and makes them findable; names must be distinct.
+  void set_tensors(std::vector<TensorRef> tensors);
+
   Hparams hparams_;
   std::vector<TensorRef> tensors_;
+  std::vector<std::string> unused_tensors_;
   std::string path_;
-  int64_t file_bytes_ = 0;
+  int64_t file_bytes_ = 0;                                              // of all parts together
+
+ private:
+  std::unordered_map<std::string_view, size_t> index_by_name_;          // keys point into tensors_
 };
 
 }  // namespace quire
