@@ -34,23 +34,23 @@ class StopMatcher {
 
  private:
   struct Node {
-    uint8_t byte = 0;              // on the edge from the parent
-    uint32_t first_child = 0;      // 0, the root, is nobody's child: none
+    uint8_t byte = 0;          // on the edge from the parent
+    uint32_t first_child = 0;  // 0, the root, is nobody's child: none
     uint32_t next_sibling = 0;
-    uint32_t fail = 0;             // node of the longest proper suffix that begins a stop string
-    uint32_t depth = 0;            // bytes from the root
-    uint32_t match_bytes = 0;      // the longest stop string that is a suffix of this node's; 0: none
+    uint32_t fail = 0;         // node of the longest proper suffix that begins a stop string
+    uint32_t depth = 0;        // bytes from the root
+    uint32_t match_bytes = 0;  // the longest stop string that is a suffix of this node's; 0: none
   };
 
   StopMatcher() : nodes_(1) {}
   void insert(std::string_view stop);
   void link_suffixes();
-  uint32_t child(uint32_t node, uint8_t byte) const;   // 0: none
+  uint32_t child(uint32_t node, uint8_t byte) const;  // 0: none
   uint32_t next(uint32_t node, uint8_t byte) const;
 
-  std::vector<Node> nodes_;        // [0] is the root
+  std::vector<Node> nodes_;  // [0] is the root
   uint32_t state_ = 0;
-  std::string held_;               // its size is the depth of state_
+  std::string held_;  // its size is the depth of state_
 };
 
 }  // namespace quire

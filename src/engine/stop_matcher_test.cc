@@ -56,7 +56,7 @@ TEST(StopMatcher, FindsStopsAcrossPieces) {
 }
 
 TEST(StopMatcher, FindsStopsAcrossHalvesOfACodePoint) {
-  EXPECT_EQ(run({"\xE2\x82\xAC"}, {"10 \xE2", "\x82", "\xAC!"}), (Outcome{"10 ", true}));   // EURO SIGN
+  EXPECT_EQ(run({"\xE2\x82\xAC"}, {"10 \xE2", "\x82", "\xAC!"}), (Outcome{"10 ", true}));  // EURO SIGN
   EXPECT_EQ(run({"\xAC"}, {"\xE2\x82", "\xAC"}), (Outcome{"\xE2\x82", true}));
 }
 
@@ -76,8 +76,8 @@ TEST(StopMatcher, ReleasesWhatTurnsOutNotToBeAStop) {
 TEST(StopMatcher, FollowsSuffixesOfOverlappingStops) {
   EXPECT_EQ(run({"aab"}, {"aaab"}), (Outcome{"a", true}));
   EXPECT_EQ(run({"abcx", "bcd"}, {"abcd"}), (Outcome{"a", true}));
-  EXPECT_EQ(run({"abcd", "bc"}, {"abcd"}), (Outcome{"a", true}));      // "bc" is complete first
-  EXPECT_EQ(run({"c", "abc"}, {"xabc"}), (Outcome{"x", true}));        // both end here: the longest
+  EXPECT_EQ(run({"abcd", "bc"}, {"abcd"}), (Outcome{"a", true}));  // "bc" is complete first
+  EXPECT_EQ(run({"c", "abc"}, {"xabc"}), (Outcome{"x", true}));    // both end here: the longest
 }
 
 TEST(StopMatcher, RejectsAnEmptyStop) {

@@ -150,7 +150,8 @@ int32_t Sampler::draw(std::span<const float> logits, float max_logit, uint64_t b
 
   uint64_t kept = total;
   if (params_.top_p < 1.0f) {
-    const auto wanted = static_cast<uint64_t>(std::ceil(static_cast<double>(params_.top_p) * static_cast<double>(total)));
+    const auto wanted =
+        static_cast<uint64_t>(std::ceil(static_cast<double>(params_.top_p) * static_cast<double>(total)));
     const uint64_t last = std::clamp<uint64_t>(wanted, 1, total) - 1;
     if (candidates_.empty()) gather(logits, max_logit, floor, last);
     kept = locate<Candidate>(candidates_, last).cumulative;
@@ -185,7 +186,7 @@ void Sampler::select_top_k(std::span<const float> logits, float max_logit, float
 // Leaves in candidates_ every token of at least `floor`, or a shorter run of the most likely ones whose weight exceeds
 // `enough`: most of the probability sits in few tokens, so the bar is lowered step by step until they suffice.
 void Sampler::gather(std::span<const float> logits, float max_logit, float floor, uint64_t enough) {
-  constexpr float kFirstDepth = 4.0f;   // in units of the temperature
+  constexpr float kFirstDepth = 4.0f;  // in units of the temperature
   constexpr float kDepthStep = 2.0f;
   constexpr float kWeightless = 32.0f;
   for (float depth = enough == kAll ? kWeightless : kFirstDepth;; depth += kDepthStep) {

@@ -44,9 +44,9 @@ class Sampler {
   uint64_t weight_of(float logit, float max_logit) const;
 
   SamplingParams params_;
-  std::vector<bool> seen_;               // by id
+  std::vector<bool> seen_;  // by id
   std::vector<int32_t> seen_ids_;
-  std::vector<float> penalized_;         // scratch, as is candidates_
+  std::vector<float> penalized_;  // scratch, as is candidates_
   std::vector<Candidate> candidates_;
 };
 

@@ -113,8 +113,7 @@ TEST(Sampler, DrawsWhatTheDefinitionSays) {
       for (int32_t& id : seen) id = static_cast<int32_t>(random() % logits.size());
       const uint64_t index = random() % 1000;
       const auto distribution = exact_distribution(logits, params, seen);
-      const long double u =
-          static_cast<long double>(random_bits(params.seed, index, RandomPurpose::kSample)) / 0x1p64L;
+      const long double u = static_cast<long double>(random_bits(params.seed, index, RandomPurpose::kSample)) / 0x1p64L;
       RC_ASSERT(is_inverse_cdf(distribution, u, sample_once(logits, params, index, seen)));
     }
   });
@@ -178,8 +177,8 @@ TEST(Sampler, RepetitionPenaltyCountsAToken) {
   SamplingParams params;
   params.temperature = 0.0f;
   params.repetition_penalty = 2.0f;
-  EXPECT_EQ(sample_once({3.0f, 2.0f, -1.0f}, params, 0, {0, 0, 0}), 1);      // 1.5, 2.0: divided once, not thrice
-  EXPECT_EQ(sample_once({-3.0f, -2.0f, -1.0f}, params, 0, {2, 1}), 2);       // -3, -4, -2: multiplied when negative
+  EXPECT_EQ(sample_once({3.0f, 2.0f, -1.0f}, params, 0, {0, 0, 0}), 1);  // 1.5, 2.0: divided once, not thrice
+  EXPECT_EQ(sample_once({-3.0f, -2.0f, -1.0f}, params, 0, {2, 1}), 2);   // -3, -4, -2: multiplied when negative
   Sampler sampler(params, {});
   const std::vector<float> logits = {3.0f, 2.0f, -1.0f};
   EXPECT_EQ(*sampler.sample(logits, 0), 0);

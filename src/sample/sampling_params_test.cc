@@ -11,7 +11,7 @@ namespace quire {
 namespace {
 
 template <typename T>
-void expect_range(T SamplingParams::* field, std::initializer_list<T> good, std::initializer_list<T> bad,
+void expect_range(T SamplingParams::*field, std::initializer_list<T> good, std::initializer_list<T> bad,
                   const std::string& name) {
   for (const T value : good) {
     SamplingParams params;

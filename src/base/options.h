@@ -1,0 +1,114 @@
+// Every option of quire, once: its name, type, default, range, help, and where it may be set. The command line, the
+// environment, JSON requests, --help and docs/options.md are all read off option_table().
+//
+// An option called "top-k" is the flag --top-k, the environment variable QUIRE_TOP_K and the JSON key "top_k".
+// Precedence: request, flag, environment, default. Defaults are the initialisers of Options.
+// Plain data without state; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace quire {
+
+struct Options {
+  // Which model, and how it is computed.
+  std::string model = "smollm2-135m-instruct";
+  std::string cache;  // empty: $XDG_CACHE_HOME/quire, else ~/.cache/quire
+  std::string compute = "default";
+  std::string isa = "auto";
+  int64_t threads = 0;  // 0: the cores this process may use
+  int64_t context = 0;  // 0: trained, or what fits
+  int64_t sequences = 1;
+
+  // What is generated. Absent: the model's own configuration, or the fallback that the table names.
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p;
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  std::optional<uint64_t> seed;       // absent: drawn, and reported
+  std::optional<int64_t> max_tokens;  // absent: the rest of the context
+  std::vector<std::string> stop;
+  std::vector<int64_t> stop_token_ids;
+  bool ignore_eos = false;
+
+  // What is read and how it is answered.
+  std::string system;
+  bool raw = false;
+  bool add_special = false;
+  bool parse_special = false;
+  std::string template_file;
+  std::string now;
+  bool jsonl = false;
+  bool json = false;
+};
+
+// What `run` samples with where neither the user nor the model says anything.
+inline constexpr double kFallbackTemperature = 0.7;
+inline constexpr double kFallbackTopP = 0.95;
+
+enum Command : uint32_t {
+  kRun = 1 << 0,
+  kInspect = 1 << 1,
+  kTokenize = 1 << 2,
+  kTemplate = 1 << 3,
+  kScore = 1 << 4,
+  kPull = 1 << 5,
+};
+
+using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,
+                                  std::optional<int64_t> Options::*, std::optional<uint64_t> Options::*,
+                                  std::optional<double> Options::*, std::vector<std::string> Options::*,
+                                  std::vector<int64_t> Options::*>;
+
+// A value as it was read, before it meets its option's type and range.
+using OptionValue =
+    std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<std::string>, std::vector<int64_t>>;
+
+struct OptionRow {
+  std::string_view name;
+  char short_name = 0;  // 0: none
+  OptionMember member;
+  uint32_t commands = 0;             // Command bits
+  std::string_view section;          // heading in --help
+  std::string_view value_name = {};  // "N", "FILE"; empty for switches
+  std::string_view help;
+  std::string_view unset_text = {};  // what an absent default means
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+  bool above_minimum = false;  // the minimum itself is excluded
+  std::vector<std::string_view> choices = {};
+  bool in_environment = false;
+  bool in_request = false;  // a key of JSON requests
+};
+
+std::span<const OptionRow> option_table();
+const OptionRow* find_option(std::string_view name);  // null: no such option
+
+std::string environment_name(const OptionRow& row);  // "QUIRE_TOP_K"
+std::string json_key(const OptionRow& row);          // "top_k"
+std::string default_text(const OptionRow& row);      // "0.7"; empty for switches and lists
+std::string range_text(const OptionRow& row);        // "0 or more", "above 0, at most 1"; empty: any
+
+bool is_switch(const OptionRow& row);
+bool is_list(const OptionRow& row);
+
+// Reads `text` as a flag or environment variable gives it: lists of ids as "1,2,3", switches as 0 or 1.
+Result<OptionValue> parse_option(const OptionRow& row, std::string_view text, std::string_view shown_as);
+
+// Stores a value; lists replace what was there. Fails with `shown_as` ("--top-k", "\"top_k\"") on type and range.
+Status set_option(Options& options, const OptionRow& row, const OptionValue& value, std::string_view shown_as);
+
+// Sets what `command` takes from the environment. An empty variable counts as absent.
+Status read_environment(Options& options, Command command);
+
+}  // namespace quire
