@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "formats/gguf_checkpoint.h"
+#include "formats/hf_checkpoint.h"
 
 namespace quire {
 
@@ -52,7 +53,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, Ch
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) return not_found(path + ": no such file or directory");
-  if (std::filesystem::is_directory(status)) return unsupported(path + ": is a directory; only GGUF files are read");
+  if (std::filesystem::is_directory(status)) return open_hf_checkpoint(path, parts);
   if (path.ends_with(".safetensors")) {
     return invalid_argument(path + ": name the checkpoint's directory, which also holds config.json, not this file");
   }

@@ -106,8 +106,9 @@ class GgufCheckpoint final : public Checkpoint {
       if (embedding != found.end()) hparams_.vocab_size = embedding->rows();
     }
     QUIRE_RETURN_IF_ERROR(check_hparams(hparams_, meta.path()));
-    QUIRE_ASSIGN_OR_RETURN(SchemaTensors tensors,
-                           match_schema(hparams_, *family, family->gguf_biases, std::move(found), meta.path()));
+    const auto spelling = [](const std::string& name) { return name; };
+    QUIRE_ASSIGN_OR_RETURN(SchemaTensors tensors, match_schema(hparams_, *family, family->gguf_biases, std::move(found),
+                                                               {meta.path(), spelling}));
     if (family->gguf_interleaved_qk) {
       for (TensorRef& tensor : tensors.used) {
         if (tensor.name.find(".attn_q.") != std::string::npos || tensor.name.find(".attn_k.") != std::string::npos) {

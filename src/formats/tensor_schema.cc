@@ -60,8 +60,11 @@ Schema make_schema(const Hparams& h, const Family& family, const BiasRules& bias
 }  // namespace
 
 Result<SchemaTensors> match_schema(const Hparams& hparams, const Family& family, const BiasRules& biases,
-                                   std::vector<TensorRef> found, const std::string& where) {
-  if (found.empty()) return invalid_argument(where + ": holds no tensors, only a vocabulary");
+                                   std::vector<TensorRef> found, const SchemaNaming& naming) {
+  const auto describe = [&](const std::string& name) {
+    return naming.where + ": tensor " + quote(naming.spelling(name));
+  };
+  if (found.empty()) return invalid_argument(naming.where + ": holds no tensors of a model");
   Schema schema = make_schema(hparams, family, biases);
   SchemaTensors matched;
   for (TensorRef& tensor : found) {
@@ -73,20 +76,18 @@ Result<SchemaTensors> match_schema(const Hparams& hparams, const Family& family,
     Expected& expected = entry->second;
     const std::span shape(tensor.shape.data(), static_cast<size_t>(tensor.rank));
     if (expected.presence == Presence::kNever) {
-      return unsupported(where + ": tensor " + quote(tensor.name) + " is there, but a " + hparams.architecture +
+      return unsupported(describe(tensor.name) + " is there, but a " + hparams.architecture +
                          " model with this configuration has no such bias");
     }
     if (!std::ranges::equal(shape, expected.shape)) {
-      return corrupt(where + ": tensor " + quote(tensor.name) + " has shape " + shape_text(shape) + ", not the " +
+      return corrupt(describe(tensor.name) + " has shape " + shape_text(shape) + ", not the " +
                      shape_text(expected.shape) + " that follows from the hyper-parameters");
     }
-    if (std::exchange(expected.seen, true)) return corrupt(where + ": tensor " + quote(tensor.name) + " occurs twice");
+    if (std::exchange(expected.seen, true)) return corrupt(describe(tensor.name) + " occurs twice");
     matched.used.push_back(std::move(tensor));
   }
   for (const auto& [name, expected] : schema) {
-    if (expected.presence == Presence::kAlways && !expected.seen) {
-      return corrupt(where + ": tensor " + quote(name) + " is missing");
-    }
+    if (expected.presence == Presence::kAlways && !expected.seen) return corrupt(describe(name) + " is missing");
   }
   return matched;
 }

@@ -1,0 +1,182 @@
+#include "formats/hf_checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "formats/hf_config.h"
+#include "formats/hf_names.h"
+#include "formats/messages.h"
+#include "formats/safetensors_file.h"
+#include "formats/safetensors_index.h"
+#include "formats/tensor_schema.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kWeightsFile = "model.safetensors";
+constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+constexpr size_t kMaxShards = 1000;
+constexpr size_t kMaxIndexBytes = size_t{32} << 20;
+
+struct Document {
+  std::string_view name;
+  size_t max_bytes;
+};
+constexpr std::array<Document, 6> kDocuments = {{{"config.json", size_t{4} << 20},
+                                                 {"generation_config.json", size_t{1} << 20},
+                                                 {"tokenizer.json", size_t{256} << 20},
+                                                 {"tokenizer_config.json", size_t{16} << 20},
+                                                 {"special_tokens_map.json", size_t{4} << 20},
+                                                 {"chat_template.jinja", size_t{4} << 20}}};
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+Result<std::string> read_text(const std::string& path, size_t max_bytes) {
+  QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  const std::span<const std::byte> bytes = file.bytes();
+  if (bytes.size() > max_bytes) {
+    return out_of_range(path + ": has " + std::to_string(bytes.size()) + " bytes; at most " +
+                        std::to_string(max_bytes) + " are read");
+  }
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// The safetensors files of a checkpoint, in the order of their names.
+Result<std::vector<SafetensorsFile>> open_weights(const std::string& directory) {
+  std::vector<SafetensorsFile> files;
+  const std::string single = directory + "/" + std::string(kWeightsFile);
+  if (exists(single)) {
+    QUIRE_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(single));
+    files.push_back(std::move(file));
+    return files;
+  }
+  const std::string index_path = directory + "/" + std::string(kIndexFile);
+  if (!exists(index_path)) {
+    return not_found(directory + ": holds neither " + std::string(kWeightsFile) + " nor " + std::string(kIndexFile) +
+                     "; other weight formats of Hugging Face are not read");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_text(index_path, kMaxIndexBytes));
+  QUIRE_ASSIGN_OR_RETURN(const SafetensorsIndex index, parse_safetensors_index(text, index_path));
+  std::set<std::string> names;
+  for (const auto& [tensor, name] : index) names.insert(name);
+  if (names.size() > kMaxShards) {
+    return out_of_range(index_path + ": names " + std::to_string(names.size()) + " files; at most " +
+                        std::to_string(kMaxShards) + " are read");
+  }
+  std::set<std::pair<std::string, std::string>> held;  // tensor, file name
+  for (const std::string& name : names) {
+    QUIRE_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(directory + "/" + name));
+    for (const SafetensorsEntry& tensor : file.tensors) held.emplace(tensor.name, name);
+    files.push_back(std::move(file));
+  }
+  for (const auto& [tensor, name] : index) {
+    if (!held.contains({tensor, name})) {
+      return corrupt(index_path + ": says that " + quote(name) + " holds tensor " + quote(tensor) + ", but it does not");
+    }
+  }
+  return files;
+}
+
+Result<DType> to_dtype(const SafetensorsEntry& entry, const std::string& path) {
+  if (entry.dtype == "F32") return DType::kF32;
+  if (entry.dtype == "F16") return DType::kF16;
+  if (entry.dtype == "BF16") return DType::kBF16;
+  return unsupported(path + ": tensor " + quote(entry.name) + " has type " + entry.dtype +
+                     ", which quire cannot read (F32, F16, BF16)");
+}
+
+class HfCheckpoint final : public Checkpoint {
+ public:
+  static Result<std::unique_ptr<Checkpoint>> create(const std::string& directory, CheckpointParts wanted) {
+    auto checkpoint = std::make_unique<HfCheckpoint>();
+    checkpoint->path_ = directory;
+    QUIRE_RETURN_IF_ERROR(checkpoint->read_documents());
+    if (wanted == CheckpointParts::kAll) {
+      QUIRE_RETURN_IF_ERROR(checkpoint->load());
+    } else {
+      QUIRE_ASSIGN_OR_RETURN(checkpoint->hparams_, read_hf_vocabulary_hparams(checkpoint->config_texts()));
+    }
+    return std::unique_ptr<Checkpoint>(std::move(checkpoint));
+  }
+
+  std::string_view format() const override { return "safetensors"; }
+  const MetaValue* meta(std::string_view) const override { return nullptr; }
+  const std::string* document(std::string_view file_name) const override {
+    const auto found = documents_.find(file_name);
+    return found != documents_.end() ? &found->second : nullptr;
+  }
+
+ private:
+  Status read_documents() {
+    for (const Document& each : kDocuments) {
+      const std::string path = path_ + "/" + std::string(each.name);
+      if (!exists(path)) continue;
+      QUIRE_ASSIGN_OR_RETURN(std::string text, read_text(path, each.max_bytes));
+      documents_.emplace(each.name, std::move(text));
+    }
+    return {};
+  }
+
+  HfConfigTexts config_texts() const {
+    return {.directory = path_, .config = document("config.json"), .generation_config = document("generation_config.json")};
+  }
+
+  Status load() {
+    QUIRE_ASSIGN_OR_RETURN(HfModelConfig model, read_hf_config(config_texts()));
+    const Family& family = *model.family;
+    hparams_ = std::move(model.hparams);
+    QUIRE_ASSIGN_OR_RETURN(files_, open_weights(path_));
+    std::vector<TensorRef> found;
+    for (const SafetensorsFile& file : files_) {
+      file_bytes_ += static_cast<int64_t>(file.file.bytes().size());
+      for (const SafetensorsEntry& entry : file.tensors) QUIRE_RETURN_IF_ERROR(add_tensor(file, entry, family, &found));
+    }
+    const auto spelling = [&](const std::string& name) { return hf_from_canonical(name, family); };
+    QUIRE_ASSIGN_OR_RETURN(SchemaTensors tensors,
+                           match_schema(hparams_, family, model.biases, std::move(found), {path_, spelling}));
+    for (std::string& name : tensors.unused) unused_tensors_.push_back(hf_from_canonical(name, family));
+    set_tensors(std::move(tensors.used));
+    return {};
+  }
+
+  Status add_tensor(const SafetensorsFile& file, const SafetensorsEntry& entry, const Family& family,
+                    std::vector<TensorRef>* found) {
+    TensorRef tensor;
+    tensor.name = canonical_from_hf(entry.name, family);
+    if (tensor.name.empty()) {
+      unused_tensors_.push_back(entry.name);
+      return {};
+    }
+    QUIRE_ASSIGN_OR_RETURN(tensor.dtype, to_dtype(entry, file.file.path()));
+    if (entry.shape.empty() || entry.shape.size() > tensor.shape.size()) {
+      return corrupt(file.file.path() + ": tensor " + quote(entry.name) + " has " + std::to_string(entry.shape.size()) +
+                     " dimensions");
+    }
+    tensor.rank = static_cast<int>(entry.shape.size());
+    std::ranges::copy(entry.shape, tensor.shape.begin());
+    tensor.data = entry.data;
+    tensor.bytes = entry.bytes;
+    tensor.add_one = family.hf_norms_add_one && tensor.name.ends_with("norm.weight");
+    found->push_back(std::move(tensor));
+    return {};
+  }
+
+  std::map<std::string, std::string, std::less<>> documents_;
+  std::vector<SafetensorsFile> files_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Checkpoint>> open_hf_checkpoint(const std::string& directory, CheckpointParts parts) {
+  return HfCheckpoint::create(directory, parts);
+}
+
+}  // namespace quire
