@@ -117,7 +117,7 @@ struct ShowValue {
   std::string operator()(const std::vector<std::string>&) const { return "a list of texts"; }
   std::string operator()(const std::vector<int64_t>& values) const {
     std::string text;
-    for (const int64_t value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
+    for (const int64_t value : values) text.append(text.empty() ? "" : ",").append(std::to_string(value));
     return text;
   }
 };

@@ -1,0 +1,55 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace quire {
+namespace {
+
+TEST(ThreadPool, RunsEveryWorkerOnce) {
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    ASSERT_EQ(pool.size(), threads);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::atomic<int>> calls(static_cast<size_t>(threads));
+      pool.run([&](int worker) { calls[static_cast<size_t>(worker)]++; });
+      for (auto& count : calls) EXPECT_EQ(count.load(), 1);
+    }
+  }
+}
+
+TEST(ThreadPool, ParallelForCoversEachItemOnce) {
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    for (int64_t count : {0, 1, 2, 7, 64, 1001}) {
+      for (int64_t grain : {1, 3, 64, 5000}) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+        pool.parallel_for(count, grain, [&](int64_t begin, int64_t end, int worker) {
+          EXPECT_LT(worker, threads);
+          EXPECT_LE(end - begin, grain);
+          for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)]++;
+        });
+        for (auto& hit : hits) EXPECT_EQ(hit.load(), 1);
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, WakesAfterSleeping) {
+  ThreadPool pool(2);
+  std::atomic<int> total{0};
+  for (int round = 0; round < 3; ++round) {
+    // Long enough a caller-only stretch for the worker to leave its spin loop.
+    std::atomic<int64_t> burn{0};
+    for (int64_t i = 0; i < 20'000'000; ++i) burn.fetch_add(1, std::memory_order_relaxed);
+    pool.run([&](int) { total++; });
+  }
+  EXPECT_EQ(total.load(), 6);
+}
+
+TEST(ThreadPool, FindsAtLeastOneCore) { EXPECT_GE(ThreadPool::usable_cores(), 1); }
+
+}  // namespace
+}  // namespace quire

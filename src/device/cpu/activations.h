@@ -1,0 +1,61 @@
+// Activations on the CPU: rows in panels of up to 12, interleaved for the tiles (kernels.h), in each of the formats
+// that some reader needs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "device/cpu/kernels.h"
+#include "device/device.h"
+#include "device/memory.h"
+
+namespace quire::cpu {
+
+// Splits `rows` into panels of 12, 8, 6, 4, 3, 2 or 1 rows, the sizes that kernels exist for.
+std::vector<int32_t> split_panels(int64_t rows);
+
+struct ActKinds {
+  bool i8 = false;
+  bool bf16 = false;
+  bool f32 = false;
+
+  void add(ActKind kind);
+};
+
+class CpuActivations final : public Activations {
+ public:
+  // Takes its memory from `arena` (which may only count).
+  CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena);
+
+  void set_rows(int64_t rows) override;
+  int64_t rows() const { return rows_; }
+  int64_t k() const { return k_; }
+
+  int64_t panels() const { return static_cast<int64_t>(panel_rows_.size()); }
+  int64_t panel_first_row(int64_t panel) const { return panel_first_[static_cast<size_t>(panel)]; }
+  Panel panel(int64_t index) const;
+
+  // Stores n values of one row from column first_k on, in every format; n and first_k are multiples of 32, except
+  // at the end of the row: what is missing to a multiple of 32 there is taken as 0.
+  void store(const Kernels& kernels, int64_t row, const float* x, int64_t first_k, int64_t n);
+
+ private:
+  PanelSlot slot(int64_t row) const;
+
+  int64_t k_;
+  int64_t k_padded_;
+  ActKinds kinds_;
+  int64_t rows_ = 0;
+  std::vector<int32_t> panel_rows_;
+  std::vector<int64_t> panel_first_;
+  std::vector<int32_t> row_panel_;      // panel of each row
+  int8_t* q_ = nullptr;
+  float* scales_ = nullptr;
+  int32_t* neg_sums16_ = nullptr;
+  int32_t* neg_sums32_ = nullptr;
+  float* scaled_sums32_ = nullptr;
+  uint16_t* bf16_ = nullptr;
+  float* f32_ = nullptr;
+};
+
+}  // namespace quire::cpu

@@ -1,0 +1,246 @@
+// Paged attention with online softmax (FlashAttention; Dao et al., arXiv 2205.14135) for AVX-512 BF16.
+//
+// Keys are visited in tiles of 64 at absolute multiples, that is four pages. A page's K lies so that one vector holds
+// one pair (bf16) or one value (f32) of d for its 16 tokens, and its V so that one vector holds 16 d for a pair of
+// tokens (bf16) or one token: neither product shuffles or sums across lanes. All heads of a KV head are rows here,
+// so a page is read once for all of them.
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "device/cpu/avx512_tables.h"
+
+namespace quire::cpu {
+namespace {
+
+#define QUIRE_UNROLL _Pragma("GCC unroll 16")
+#define QUIRE_INLINE inline __attribute__((always_inline))
+
+constexpr int kPages = kKeyTile / kPageTokens;
+constexpr float kNoKey = -1e30f;                     // running maximum before the first key
+
+QUIRE_INLINE __m512 exp_nonpositive(__m512 x) {
+  const __m512 clamped = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
+  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(clamped, _mm512_set1_ps(1.44269504f)), 0);
+  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), clamped);
+  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
+  __m512 p = _mm512_set1_ps(1.98412698e-4f);
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.38888889e-3f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.33333333e-3f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.16666667e-2f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.66666667e-1f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  // Below -87 the key weighs nothing, and a row that has seen no key yet must be rescaled by exactly 0.
+  const __mmask16 weighs = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.0f), _CMP_GE_OQ);
+  return _mm512_maskz_scalef_ps(weighs, p, n);
+}
+
+// cap * tanh(x / cap).
+QUIRE_INLINE __m512 soft_cap(__m512 x, float cap) {
+  const __m512 y = _mm512_abs_ps(_mm512_div_ps(x, _mm512_set1_ps(cap)));
+  const __m512 e = exp_nonpositive(_mm512_mul_ps(y, _mm512_set1_ps(-2.0f)));
+  const __m512 one = _mm512_set1_ps(1.0f);
+  const __m512 magnitude = _mm512_mul_ps(_mm512_set1_ps(cap), _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e)));
+  const __m512i sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(static_cast<int>(0x80000000u)));
+  return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(magnitude), sign));
+}
+
+// What differs between the two KV types.
+struct KvBf16 {
+  static constexpr int kBytes = 2;
+  static constexpr int kPerStep = 2;                 // d per K step, tokens per V step
+  QUIRE_INLINE static __m512 multiply(__m512 acc, __m512i line, const int32_t* broadcast) {
+    asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(line), "m"(*broadcast));
+    return acc;
+  }
+  // The last V pair of a sequence may have a free slot as its second token: its bytes may be NaN, which 0 * does not undo.
+  QUIRE_INLINE static __m512i first_only(__m512i line) { return _mm512_and_si512(line, _mm512_set1_epi32(0xffff)); }
+  // 16 weights to 8 dwords of bf16 pairs.
+  QUIRE_INLINE static void store_weights(__m512 p, int32_t* to) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(p)));
+  }
+  static void load_query(const float* q, int32_t dim, int32_t padded, float scale, int32_t* to) {
+    for (int32_t d = 0; d < padded; d += 16) {
+      const int32_t left = dim - d;
+      const __mmask16 mask = left >= 16 ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
+      const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, q + d), _mm512_set1_ps(scale));
+      store_weights(x, to + d / 2);
+    }
+  }
+};
+
+struct KvF32 {
+  static constexpr int kBytes = 4;
+  static constexpr int kPerStep = 1;
+  QUIRE_INLINE static __m512 multiply(__m512 acc, __m512i line, const int32_t* broadcast) {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(line), _mm512_castsi512_ps(_mm512_set1_epi32(*broadcast)), acc);
+  }
+  QUIRE_INLINE static __m512i first_only(__m512i line) { return line; }
+  QUIRE_INLINE static void store_weights(__m512 p, int32_t* to) { _mm512_store_ps(to, p); }
+  static void load_query(const float* q, int32_t dim, int32_t padded, float scale, int32_t* to) {
+    for (int32_t d = 0; d < padded; ++d) {
+      const float x = d < dim ? q[d] * scale : 0.0f;
+      memcpy(to + d, &x, sizeof x);
+    }
+  }
+};
+
+// The pages of one tile: null where no row sees a key of the page, or none is stored.
+struct TilePages {
+  const uint8_t* page[kPages];
+  const uint8_t* any;                                // one of them, to load from where the result is masked away
+  int32_t tokens[kPages];                            // stored in the page, 0 .. 16
+};
+
+template <class Kv>
+struct Block {
+  explicit Block(const AttentionRows& rows) : in(rows), steps(rows.head_dim_padded / Kv::kPerStep) {}
+
+  const AttentionRows& in;
+  const int32_t steps;                               // K steps
+  alignas(64) int32_t query[kMaxAttentionRows][kMaxHeadDim / Kv::kPerStep];
+  alignas(64) float scores[kMaxAttentionRows][kKeyTile];
+  alignas(64) int32_t weights[kMaxAttentionRows][kKeyTile / Kv::kPerStep];
+};
+
+template <class Kv, int kRows>
+void score_rows(Block<Kv>& b, const TilePages& tile, int first_row) {
+  __m512 s[kRows][kPages];
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) QUIRE_UNROLL for (int p = 0; p < kPages; ++p) s[r][p] = _mm512_setzero_ps();
+  const uint8_t* pages[kPages];
+  for (int p = 0; p < kPages; ++p) pages[p] = tile.page[p] != nullptr ? tile.page[p] : tile.any;
+  for (int32_t step = 0; step < b.steps; ++step) {
+    QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
+      const __m512i line = _mm512_load_si512(pages[p] + step * 64);
+      QUIRE_UNROLL for (int r = 0; r < kRows; ++r) s[r][p] = Kv::multiply(s[r][p], line, &b.query[first_row + r][step]);
+    }
+  }
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+    QUIRE_UNROLL for (int p = 0; p < kPages; ++p) _mm512_store_ps(b.scores[first_row + r] + p * 16, s[r][p]);
+  }
+}
+
+// Turns a row's scores into weights; masks keys the row does not see. Returns the factor for what was summed before.
+template <class Kv>
+float soften_row(Block<Kv>& b, int row, int64_t tile_first, const AttentionState& state) {
+  const int64_t last = b.in.position[row] - tile_first;                                    // inclusive, in the tile
+  const int64_t first = b.in.window > 0 ? last - b.in.window + 1 : -1;
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i from = _mm512_set1_epi32(first < 0 ? 0 : (first > kKeyTile ? kKeyTile : static_cast<int32_t>(first)));
+  const __m512i to = _mm512_set1_epi32(last < 0 ? -1 : (last > kKeyTile ? kKeyTile : static_cast<int32_t>(last)));
+  __m512 s[kPages];
+  __mmask16 seen[kPages];
+  __m512 peak = _mm512_set1_ps(kNoKey);
+  QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
+    const __m512i key = _mm512_add_epi32(lane, _mm512_set1_epi32(p * 16));
+    seen[p] = _mm512_cmple_epi32_mask(key, to) & _mm512_cmpge_epi32_mask(key, from);
+    s[p] = _mm512_load_ps(b.scores[row] + p * 16);
+    if (b.in.softcap > 0) s[p] = soft_cap(s[p], b.in.softcap);
+    peak = _mm512_mask_max_ps(peak, seen[p], peak, s[p]);
+  }
+  const float tile_max = _mm512_reduce_max_ps(peak);
+  const float old_max = state.max[row];
+  const float new_max = tile_max > old_max ? tile_max : old_max;
+  __m512 sum[kPages];
+  QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
+    const __m512 w = exp_nonpositive(_mm512_sub_ps(s[p], _mm512_set1_ps(new_max)));
+    sum[p] = _mm512_maskz_mov_ps(seen[p], w);
+    Kv::store_weights(sum[p], b.weights[row] + p * 16 / Kv::kPerStep);
+  }
+  const float factor = _mm512_cvtss_f32(exp_nonpositive(_mm512_set1_ps(old_max - new_max)));
+  const __m512 total = _mm512_add_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_add_ps(sum[2], sum[3]));
+  state.max[row] = new_max;
+  state.sum[row] = state.sum[row] * factor + _mm512_reduce_add_ps(total);
+  return factor;
+}
+
+// out[rows][kBlocks * 16 of d] = out * factor + weights * V.
+template <class Kv, int kRows, int kBlocks>
+void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_t first_d, const float* factors, const AttentionState& state) {
+  const int32_t dim = b.in.head_dim_padded;
+  float* out = state.out + static_cast<int64_t>(first_row) * dim + first_d;
+  __m512 o[kRows][kBlocks];
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+    QUIRE_UNROLL for (int d = 0; d < kBlocks; ++d) {
+      o[r][d] = _mm512_mul_ps(_mm512_loadu_ps(out + r * dim + d * 16), _mm512_set1_ps(factors[first_row + r]));
+    }
+  }
+  const int64_t v_offset = static_cast<int64_t>(dim) * kPageTokens * Kv::kBytes;
+  for (int p = 0; p < kPages; ++p) {
+    if (tile.page[p] == nullptr) continue;
+    const uint8_t* v = tile.page[p] + v_offset + first_d * 4;
+    const int32_t* w = b.weights[first_row] + p * kPageTokens / Kv::kPerStep;
+    const int32_t steps = (tile.tokens[p] + Kv::kPerStep - 1) / Kv::kPerStep;
+    const int32_t whole = tile.tokens[p] / Kv::kPerStep;
+    for (int32_t t = 0; t < steps; ++t, v += dim * 4, ++w) {
+      QUIRE_UNROLL for (int d = 0; d < kBlocks; ++d) {
+        __m512i line = _mm512_load_si512(v + d * 64);
+        if (t >= whole) line = Kv::first_only(line);
+        QUIRE_UNROLL for (int r = 0; r < kRows; ++r) o[r][d] = Kv::multiply(o[r][d], line, w + r * (kKeyTile / Kv::kPerStep));
+      }
+    }
+  }
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+    QUIRE_UNROLL for (int d = 0; d < kBlocks; ++d) _mm512_storeu_ps(out + r * dim + d * 16, o[r][d]);
+  }
+}
+
+template <class Kv, int kRows>
+void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const float* factors, const AttentionState& state) {
+  int32_t d = 0;
+  for (; d + 64 <= b.in.head_dim_padded; d += 64) weigh_rows<Kv, kRows, 4>(b, tile, first_row, d, factors, state);
+  for (; d < b.in.head_dim_padded; d += 16) weigh_rows<Kv, kRows, 1>(b, tile, first_row, d, factors, state);
+}
+
+// Pages of the tile that start inside [seen_first, kv_tokens).
+TilePages tile_pages(const AttentionRows& in, int64_t tile_first, int64_t seen_first) {
+  TilePages tile = {};
+  for (int p = 0; p < kPages; ++p) {
+    const int64_t token = tile_first + p * kPageTokens;
+    if (token >= in.kv_tokens || token + kPageTokens <= seen_first) continue;
+    tile.page[p] = in.kv_base + in.page_table[token / kPageTokens] * in.page_stride;
+    tile.tokens[p] = in.kv_tokens - token >= kPageTokens ? kPageTokens : static_cast<int32_t>(in.kv_tokens - token);
+    tile.any = tile.page[p];
+  }
+  return tile;
+}
+
+template <class Kv>
+void attend(const AttentionRows& in, int64_t first, int64_t last, const AttentionState& state) {
+  Block<Kv> b(in);
+  int64_t seen_first = in.position[0];
+  for (int32_t r = 0; r < in.rows; ++r) {
+    Kv::load_query(in.q[r], in.head_dim, in.head_dim_padded, in.scale, b.query[r]);
+    const int64_t start = in.window > 0 && in.position[r] >= in.window ? in.position[r] - in.window + 1 : 0;
+    seen_first = start < seen_first ? start : seen_first;
+    state.max[r] = kNoKey;
+    state.sum[r] = 0;
+  }
+  memset(state.out, 0, sizeof(float) * static_cast<size_t>(in.rows) * static_cast<size_t>(in.head_dim_padded));
+  for (int64_t tile_first = first; tile_first < last; tile_first += kKeyTile) {
+    if (tile_first + kKeyTile <= seen_first) continue;
+    const TilePages tile = tile_pages(in, tile_first, seen_first);
+    if (tile.any == nullptr) continue;
+    float factors[kMaxAttentionRows];
+    int32_t r = 0;
+    for (; r + 4 <= in.rows; r += 4) score_rows<Kv, 4>(b, tile, r);
+    for (; r < in.rows; ++r) score_rows<Kv, 1>(b, tile, r);
+    for (r = 0; r < in.rows; ++r) factors[r] = soften_row(b, r, tile_first, state);
+    for (r = 0; r + 4 <= in.rows; r += 4) weigh<Kv, 4>(b, tile, r, factors, state);
+    for (; r < in.rows; ++r) weigh<Kv, 1>(b, tile, r, factors, state);
+  }
+}
+
+}  // namespace
+
+void avx512_attend_bf16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state) {
+  attend<KvBf16>(rows, first, last, state);
+}
+
+void avx512_attend_f32(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state) {
+  attend<KvF32>(rows, first, last, state);
+}
+
+}  // namespace quire::cpu

@@ -1,0 +1,27 @@
+// AVX-512 linear kernels of the formats with 6-bit quants.
+
+#include <immintrin.h>
+
+#include "device/cpu/avx512_tables.h"
+
+namespace quire::cpu {
+namespace {
+
+#include "device/cpu/avx512_linear.inc"
+
+template <class... Formats>
+LinearFn first_match(const TileFormat& format, ActKind kind) {
+  LinearFn found = nullptr;
+  (void)((matches<Formats>(format) && (found = integer_linear<Formats>(kind), true)) || ...);
+  return found;
+}
+
+}  // namespace
+
+LinearFn avx512_linear_i6(const TileFormat& format, ActKind kind) {
+  return first_match<
+    Format<Quants::kI6, Scale::kSubI8, false, 32, 16>   // Q6_K
+  >(format, kind);
+}
+
+}  // namespace quire::cpu

@@ -1,0 +1,68 @@
+// The CPU device: block operations as phases of a thread pool over the kernels of one instruction set.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "device/cpu/activations.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/pack.h"
+#include "device/device.h"
+
+namespace quire::cpu {
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(const Kernels& kernels, int threads, bool f32);
+
+  std::string description() const override;
+  int64_t scalar_fallbacks() const override { return scalar_fallbacks_; }
+
+  int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const override;
+  LinearWeight pack(const LinearSource& source, std::byte* memory) override;
+
+  int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const override;
+  std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers, std::byte* memory) override;
+
+  int64_t kv_head_bytes(int64_t head_dim) const override;
+  int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const override;
+
+  void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) override;
+  void qkv_project(const QkvArgs& args) override;
+  void attention(const AttentionArgs& args) override;
+  void project_partial(const Activations& in, const LinearWeight& weight, float* partial) override;
+  void finish(const FinishArgs& args) override;
+  void gate_up(const GateUpArgs& args) override;
+  void head(const HeadArgs& args) override;
+  void log_probabilities(const float* logits, int64_t n, std::span<const int32_t> targets, float* out) override;
+  void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
+
+ private:
+  struct Linear;            // a weight with the kernel that multiplies it
+  struct AttentionItem;
+
+  Linear linear(const LinearWeight& weight);
+  ActKind act_kind(DType dtype) const;
+  ActKinds act_kinds(std::span<const DType> readers) const;
+  // out[row * out_stride + n] for every row of `in` and every feature of the weights, laid side by side.
+  void multiply(const CpuActivations& in, std::span<const Linear> weights, float* out, int64_t out_stride);
+  // A row's norm (if any), then its activations. `scratch` holds n floats.
+  void norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out, float* scratch) const;
+  float* scratch(int worker, int64_t floats);
+
+  void attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split, int64_t last_split, const AttentionState& part,
+                   const AttentionState& total) const;
+  void finish_item(const AttentionArgs& args, const AttentionItem& item, const AttentionState& total) const;
+  void attend_whole(const AttentionArgs& args, std::span<const AttentionItem> items);
+  void attend_split(const AttentionArgs& args, std::span<const AttentionItem> items, int64_t parts);
+
+  const Kernels& kernels_;
+  ThreadPool pool_;
+  const bool f32_;
+  int64_t scalar_fallbacks_ = 0;
+  std::vector<std::vector<float>> scratch_;   // per worker, grown to the widest row
+};
+
+}  // namespace quire::cpu

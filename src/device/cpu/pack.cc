@@ -1,0 +1,194 @@
+#include "device/cpu/pack.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/cpu/block_unpack.h"
+#include "tensor/half.h"
+
+namespace quire::cpu {
+namespace {
+
+uint32_t load32(const uint8_t* p) {
+  uint32_t v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+void store32(std::byte* p, uint32_t v) { std::memcpy(p, &v, sizeof v); }
+
+uint16_t load16(const std::byte* p) {
+  uint16_t v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+// The dwords of one row's 32 K inside a group of lines that starts at `lines`.
+void pack_group(Quants quants, const uint8_t* q, std::byte* lines) {
+  constexpr uint32_t kNibbles = 0x0f0f0f0f;
+  if (quants == Quants::kI8) {
+    for (int quad = 0; quad < 8; ++quad) store32(lines + quad * kLineBytes, load32(q + 4 * quad));
+    return;
+  }
+  for (int p = 0; p < 4; ++p) {
+    store32(lines + p * kLineBytes, (load32(q + 4 * p) & kNibbles) | (load32(q + 16 + 4 * p) & kNibbles) << 4);
+  }
+  if (quants == Quants::kI5) {
+    uint32_t bits = 0;
+    for (int quad = 0; quad < 8; ++quad) bits |= (load32(q + 4 * quad) >> 4 & 0x01010101) << quad;
+    store32(lines + 4 * kLineBytes, bits);
+  } else if (quants == Quants::kI6) {
+    for (int half = 0; half < 2; ++half) {
+      uint32_t bits = 0;
+      for (int i = 0; i < 4; ++i) bits |= (load32(q + 16 * half + 4 * i) >> 4 & 0x03030303) << (2 * i);
+      store32(lines + (4 + half) * kLineBytes, bits);
+    }
+  }
+}
+
+int64_t group_line_bytes(const PackedMatrix& m) { return (m.layout.bytes - m.layout.quants) / (m.layout.k_padded / kActGroup); }
+
+}  // namespace
+
+StripPacker::StripPacker(DType dtype, int64_t k)
+    : dtype_(dtype), k_(k), format_(tile_format(dtype)), layout_(strip_layout(format_, k)) {
+  if (!format_.integer()) return;
+  groups_ = (layout_.k_padded + format_.group - 1) / format_.group;
+  supers_ = (k + kSuperK - 1) / kSuperK;
+  q_.resize(static_cast<size_t>(kStripRows * layout_.k_padded));
+  row16_.resize(static_cast<size_t>(2 * std::max(groups_, supers_)));
+  row8_.resize(static_cast<size_t>(2 * groups_));
+}
+
+void StripPacker::pack(const std::array<const std::byte*, kStripRows>& rows, std::byte* strip) {
+  if (!format_.integer()) {
+    pack_floats(rows, strip);
+    return;
+  }
+  std::memset(strip, 0, static_cast<size_t>(layout_.quants));
+  std::fill(q_.begin(), q_.end(), format_.zero);
+  const size_t groups = static_cast<size_t>(groups_);
+  const size_t half16 = row16_.size() / 2;
+  for (int64_t r = 0; r < kStripRows; ++r) {
+    const std::byte* stored = rows[static_cast<size_t>(r)];
+    if (stored == nullptr) continue;
+    std::fill(row16_.begin(), row16_.end(), 0);
+    std::fill(row8_.begin(), row8_.end(), 0);
+    UnpackedRow out;
+    out.q = q_.data() + r * layout_.k_padded;
+    (format_.super() ? out.super_scale : out.scale16) = row16_.data();
+    (format_.super() ? out.super_min : out.min16) = row16_.data() + half16;
+    out.scale8 = row8_.data();
+    out.min8 = row8_.data() + groups;
+    unpack_row(dtype_, stored, k_, out);
+    pack_scales(r, strip);
+  }
+  pack_quants(strip);
+}
+
+void StripPacker::pack_scales(int64_t row, std::byte* strip) const {
+  const size_t half16 = row16_.size() / 2;
+  auto put16 = [row](std::byte* region, int64_t stride, int64_t index, uint16_t value) {
+    std::memcpy(region + index * stride + 2 * row, &value, sizeof value);
+  };
+  if (format_.super()) {
+    const int64_t stride = 2 * kStripRows * (format_.mins ? 2 : 1);
+    for (int64_t s = 0; s < supers_; ++s) {
+      put16(strip, stride, s, row16_[static_cast<size_t>(s)]);
+      if (format_.mins) put16(strip + 2 * kStripRows, stride, s, row16_[half16 + static_cast<size_t>(s)]);
+    }
+    for (int64_t g = 0; g < groups_; ++g) {
+      strip[layout_.scales + g * kStripRows + row] = std::byte{row8_[static_cast<size_t>(g)]};
+      if (format_.mins) strip[layout_.mins + g * kStripRows + row] = std::byte{row8_[static_cast<size_t>(groups_ + g)]};
+    }
+    return;
+  }
+  for (int64_t g = 0; g < groups_; ++g) {
+    put16(strip + layout_.scales, 2 * kStripRows, g, row16_[static_cast<size_t>(g)]);
+    if (format_.mins) put16(strip + layout_.mins, 2 * kStripRows, g, row16_[half16 + static_cast<size_t>(g)]);
+  }
+}
+
+void StripPacker::pack_quants(std::byte* strip) const {
+  const int64_t k32_count = layout_.k_padded / kActGroup;
+  const int64_t line_bytes = (layout_.bytes - layout_.quants) / k32_count;
+  for (int64_t g = 0; g < k32_count; ++g) {
+    std::byte* lines = strip + layout_.quants + g * line_bytes;
+    for (int64_t r = 0; r < kStripRows; ++r) {
+      pack_group(format_.quants, q_.data() + r * layout_.k_padded + g * kActGroup, lines + 4 * r);
+    }
+  }
+}
+
+void StripPacker::pack_floats(const std::array<const std::byte*, kStripRows>& rows, std::byte* strip) const {
+  std::memset(strip, 0, static_cast<size_t>(layout_.bytes));
+  // Elements that lie side by side in a row stay so in a line: pairs of bf16, single f16 and f32.
+  const int64_t unit_bytes = format_.quants == Quants::kF16 ? 2 : 4;
+  const int64_t element_bytes = format_.quants == Quants::kF32 ? 4 : 2;
+  const int64_t row_bytes = k_ * element_bytes;
+  for (int64_t r = 0; r < kStripRows; ++r) {
+    const std::byte* stored = rows[static_cast<size_t>(r)];
+    if (stored == nullptr) continue;
+    std::byte* out = strip + r * unit_bytes;
+    for (int64_t at = 0; at < row_bytes; at += unit_bytes, out += kStripRows * unit_bytes) {
+      std::memcpy(out, stored + at, static_cast<size_t>(std::min(unit_bytes, row_bytes - at)));
+    }
+  }
+}
+
+int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t k) {
+  const int64_t in_group = k % kActGroup;
+  const int64_t quad = in_group / 4;
+  const std::byte* lines = strip + matrix.layout.quants + k / kActGroup * group_line_bytes(matrix) + 4 * row + k % 4;
+  if (matrix.format.quants == Quants::kI8) return std::to_integer<int>(lines[quad * kLineBytes]);
+  const int both = std::to_integer<int>(lines[quad % 4 * kLineBytes]);
+  const int low = quad < 4 ? both & 15 : both >> 4;
+  if (matrix.format.quants == Quants::kI5) return low | (std::to_integer<int>(lines[4 * kLineBytes]) >> quad & 1) << 4;
+  if (matrix.format.quants == Quants::kI6) {
+    return low | (std::to_integer<int>(lines[(4 + quad / 4) * kLineBytes]) >> (2 * (quad % 4)) & 3) << 4;
+  }
+  return low;
+}
+
+ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t group) {
+  const TileFormat& format = matrix.format;
+  ScaleMin result;
+  if (!format.super()) {
+    const int64_t at = 2 * (group * kStripRows + row);
+    const uint16_t bits = load16(strip + matrix.layout.scales + at);
+    result.scale = format.scale == Scale::kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+    if (format.mins) result.min = f16_to_f32(load16(strip + matrix.layout.mins + at));
+    return result;
+  }
+  const int64_t super = group * format.group / kSuperK;
+  const std::byte* d = strip + super * 2 * kStripRows * (format.mins ? 2 : 1) + 2 * row;
+  const uint8_t code = std::to_integer<uint8_t>(strip[matrix.layout.scales + group * kStripRows + row]);
+  const int sub = format.scale == Scale::kSubI8 ? static_cast<int8_t>(code) : code;
+  result.scale = f16_to_f32(load16(d)) * static_cast<float>(sub);
+  if (format.mins) {
+    const int sub_min = std::to_integer<int>(strip[matrix.layout.mins + group * kStripRows + row]);
+    result.min = -(f16_to_f32(load16(d + 2 * kStripRows)) * static_cast<float>(sub_min));
+  }
+  return result;
+}
+
+void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t first, int64_t n, float* out) {
+  const TileFormat& format = matrix.format;
+  for (int64_t k = first; k < first + n; ++k) {
+    float value = 0;
+    if (format.integer()) {
+      const ScaleMin s = strip_scale(matrix, strip, row, k / format.group);
+      value = s.scale * static_cast<float>(strip_quant(matrix, strip, row, k) - format.zero) + s.min;
+    } else if (format.quants == Quants::kF32) {
+      std::memcpy(&value, strip + 4 * (k * kStripRows + row), sizeof value);
+    } else if (format.quants == Quants::kF16) {
+      value = f16_to_f32(load16(strip + 2 * (k * kStripRows + row)));
+    } else {
+      value = bf16_to_f32(load16(strip + 4 * (k / 2 * kStripRows + row) + 2 * (k % 2)));
+    }
+    *out++ = value;
+  }
+}
+
+}  // namespace quire::cpu

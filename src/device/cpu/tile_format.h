@@ -1,0 +1,64 @@
+// How the CPU device stores a weight matrix, so that one layout serves one row (GEMV) and many (GEMM).
+//
+// A matrix W [n, k] is cut into strips of 16 rows. Inside a strip the 16 rows are interleaved: one 64-byte line holds
+// 16 rows x 4 K of 8-bit values (one dword a row), 16 rows x 8 K of nibbles, or 16 rows x 2 K of bf16, so that a
+// vector instruction advances 16 output features at once and no horizontal sum is ever taken. K is padded to a
+// multiple of 64, n to a multiple of 16; padding has scale 0.
+//
+// A strip is four regions, each padded to whole lines:
+//   super   K/256 x 16 x f16 (x 2 when there are mins): d and dmin of the K-quants
+//   scales  one per (group, row): f16 or bf16, or an integer multiple of d for the K-quants
+//   mins    likewise, where the format has them
+//   quants  per 32 K (integer formats), in this order:
+//             low nibbles: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
+//             kI5: 1 line; bit p of a byte is the fifth bit of quad p
+//             kI6: 2 lines; line h holds two more bits of quads 4h .. 4h + 3, quad 4h first
+//             kI8: 8 lines instead, one a quad
+//           kBF16: per 2 K a line of 16 pairs; kF16, kF32: per K 16 values
+//
+// Integer values are unsigned. w = scale * (q - zero), or scale * q + min. Values are those of the file: packing
+// loses nothing (cpu/pack_test.cc decodes every type both ways).
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace quire::cpu {
+
+inline constexpr int64_t kStripRows = 16;
+inline constexpr int64_t kTileK = 64;        // K is padded to this
+inline constexpr int64_t kActGroup = 32;     // K per activation scale
+inline constexpr int64_t kSuperK = 256;      // K per d / dmin of the K-quants
+inline constexpr int64_t kLineBytes = 64;
+
+enum class Quants : uint8_t { kI4, kI5, kI6, kI8, kBF16, kF16, kF32 };
+enum class Scale : uint8_t { kNone, kF16, kBF16, kSubU8, kSubI8 };   // kSub*: integer times the super scale d
+
+struct TileFormat {
+  Quants quants = Quants::kF32;
+  Scale scale = Scale::kNone;
+  bool mins = false;
+  uint8_t zero = 0;        // subtracted from q; 0 where there are mins
+  int32_t group = 0;       // K per scale: 16, 32, or a larger multiple of 32
+
+  bool integer() const { return scale != Scale::kNone; }
+  bool super() const { return scale == Scale::kSubU8 || scale == Scale::kSubI8; }
+};
+
+TileFormat tile_format(DType dtype);
+
+// Byte offsets inside one strip of `k` columns; `bytes` is the stride from strip to strip.
+struct StripLayout {
+  int64_t k_padded = 0;
+  int64_t scales = 0;
+  int64_t mins = 0;
+  int64_t quants = 0;
+  int64_t bytes = 0;
+};
+
+StripLayout strip_layout(const TileFormat& format, int64_t k);
+
+inline int64_t strip_count(int64_t n) { return (n + kStripRows - 1) / kStripRows; }
+
+}  // namespace quire::cpu

@@ -1,0 +1,180 @@
+// What model code runs on: memory and block-level operations. A device may fuse, tile and thread an operation as it
+// likes, as long as every row's result depends on that row (and its sequence's keys) alone.
+//
+// Shapes: activations are row-major [rows][features] f32 where a pointer is given; `Activations` hold them in the
+// formats a device's linears read. Pointers stay the caller's. Thread: one operation at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+
+// Tokens of one page of the KV cache: a constant of its layout, chosen with the attention kernels.
+inline constexpr int64_t kPageTokens = 16;
+
+// A matrix [n, k] in the device's own layout.
+struct LinearWeight {
+  DType dtype = DType::kF32;
+  int64_t n = 0;
+  int64_t k = 0;
+  const std::byte* data = nullptr;
+};
+
+// A matrix as a checkpoint stores it: row(i) is the first byte of row i.
+struct LinearSource {
+  DType dtype = DType::kF32;
+  int64_t n = 0;
+  int64_t k = 0;
+  std::function<const std::byte*(int64_t)> row;
+};
+
+// The input of linears, in the formats that the weights given at creation read. Layout is the device's.
+class Activations {
+ public:
+  virtual ~Activations() = default;
+  virtual void set_rows(int64_t rows) = 0;   // of the current step, at most max_rows
+};
+
+struct Norm {
+  const float* weight = nullptr;   // null: no norm, the values as they are
+  float eps = 0;
+};
+
+// One sequence's rows of a step, for one KV group.
+struct SequenceSpan {
+  int64_t first_row = 0;
+  int64_t rows = 0;
+  int64_t first_position = 0;               // of first_row; the others follow
+  const int32_t* page_table = nullptr;      // page of tokens [16 i, 16 i + 16)
+};
+
+// Where a layer's K and V lie: page p of head h starts at base + p * page_stride + h * head_stride.
+struct KvLayer {
+  std::byte* base = nullptr;
+  int64_t page_stride = 0;
+  int64_t head_stride = 0;
+};
+
+struct HeadShape {
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+};
+
+// cos and sin per row, [rows][dim / 2]; dim 0: this layer rotates nothing.
+struct RopeRows {
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  int64_t dim = 0;
+};
+
+struct QkvArgs {
+  const Activations* in = nullptr;
+  LinearWeight q, k, v;
+  const float* q_bias = nullptr;            // null: none; [heads * head_dim]
+  const float* k_bias = nullptr;
+  const float* v_bias = nullptr;
+  Norm q_norm, k_norm;                      // per head, before rope
+  HeadShape shape;
+  RopeRows rope;
+  std::span<const SequenceSpan> spans;      // cover the rows; K and V go to their pages
+  KvLayer kv;
+  float* qkv = nullptr;                     // [rows][(heads + 2 kv_heads) * head_dim]: q is the result, the rest scratch
+};
+
+struct AttentionArgs {
+  const float* qkv = nullptr;               // as qkv_project left it
+  HeadShape shape;
+  std::span<const SequenceSpan> spans;
+  KvLayer kv;
+  float scale = 1;
+  float softcap = 0;                        // 0: none
+  int64_t window = 0;                       // 0: none
+  const float* sinks = nullptr;             // [heads]; null: none
+  float* scratch = nullptr;                 // attention_scratch_floats()
+  float* out = nullptr;                     // [rows][heads * head_dim]
+  Activations* out_activations = nullptr;   // the same values, for the projection that follows
+};
+
+enum class Activation { kSilu, kGeluTanh };
+
+struct GateUpArgs {
+  const Activations* in = nullptr;
+  LinearWeight gate, up;
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  Activation activation = Activation::kSilu;
+  Activations* out = nullptr;
+};
+
+// x += scale * norm(partial + bias); then, unless `next` is null, next = next_norm(x).
+struct FinishArgs {
+  const float* partial = nullptr;           // [rows][n]
+  const float* bias = nullptr;
+  Norm post_norm;
+  float* x = nullptr;                       // [rows][n]
+  int64_t rows = 0;
+  int64_t n = 0;
+  Norm next_norm;
+  Activations* next = nullptr;
+};
+
+struct HeadArgs {
+  const float* x = nullptr;                 // [*][hidden]
+  std::span<const int32_t> rows;            // of x
+  Norm norm;
+  LinearWeight weight;
+  float softcap = 0;
+  Activations* scratch = nullptr;           // at least rows.size() rows
+  float* logits = nullptr;                  // [rows.size()][weight.n]
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string description() const = 0;                 // "avx512, int8 activations, bf16 KV, 2 threads"
+  virtual int64_t scalar_fallbacks() const = 0;                // linears whose format has no kernel here
+
+  virtual int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const = 0;
+  // Packs in parallel into `memory`, 64-byte aligned, packed_bytes long.
+  virtual LinearWeight pack(const LinearSource& source, std::byte* memory) = 0;
+
+  virtual int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const = 0;
+  virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers, std::byte* memory) = 0;
+
+  virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;   // K and V of one head in one page
+  virtual int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const = 0;
+
+  virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) = 0;
+  virtual void qkv_project(const QkvArgs& args) = 0;
+  virtual void attention(const AttentionArgs& args) = 0;
+  virtual void project_partial(const Activations& in, const LinearWeight& weight, float* partial) = 0;
+  virtual void finish(const FinishArgs& args) = 0;
+  virtual void gate_up(const GateUpArgs& args) = 0;
+  virtual void head(const HeadArgs& args) = 0;
+  // out[i] = log softmax(logits row i)[targets[i]]; logits [targets.size()][n].
+  virtual void log_probabilities(const float* logits, int64_t n, std::span<const int32_t> targets, float* out) = 0;
+  // Runs body(begin, end) over [0, count) on the device's threads, for host work between operations.
+  virtual void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) = 0;
+};
+
+struct CpuDeviceOptions {
+  enum class Isa { kAuto, kScalar, kAvx512 };
+  Isa isa = Isa::kAuto;
+  int threads = 1;
+  bool f32 = false;     // f32 activations and KV
+};
+
+// Fails when the CPU lacks the instruction set asked for.
+Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options);
+
+}  // namespace quire

@@ -1,0 +1,35 @@
+#include "model/kv_store.h"
+
+#include <cstring>
+#include <utility>
+
+namespace quire {
+
+int64_t KvStore::page_bytes(const ModelConfig& config, const KvGroup& group, const Device& device) {
+  return group.layers * config.heads.kv_heads * device.kv_head_bytes(config.heads.head_dim);
+}
+
+Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages) {
+  KvStore store;
+  store.kv_heads_ = config.heads.kv_heads;
+  store.head_bytes_ = device.kv_head_bytes(config.heads.head_dim);
+  for (size_t g = 0; g < config.kv_groups.size(); ++g) {
+    Group group;
+    group.pages = pages[g];
+    group.record_bytes = page_bytes(config, config.kv_groups[g], device);
+    QUIRE_ASSIGN_OR_RETURN(group.memory, Buffer::allocate(group.pages * group.record_bytes, "the KV cache"));
+    // Touched now: a page fault in the middle of a step would cost more, and a plan that does not hold shows here.
+    std::memset(group.memory.data(), 0, static_cast<size_t>(group.memory.size()));
+    store.groups_.push_back(std::move(group));
+  }
+  return store;
+}
+
+KvLayer KvStore::layer(const LayerConfig& layer) const {
+  const Group& group = groups_[static_cast<size_t>(layer.kv_group)];
+  return {.base = group.memory.data() + layer.index_in_group * kv_heads_ * head_bytes_,
+          .page_stride = group.record_bytes,
+          .head_stride = head_bytes_};
+}
+
+}  // namespace quire

@@ -1,0 +1,40 @@
+// The memory of KV pages. Per KV group a pool of records of fixed size: one record holds 16 tokens of every layer and
+// KV head of the group. Who uses which record is the caller's business (page tables in StepInput).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "device/memory.h"
+#include "model/config.h"
+
+namespace quire {
+
+class KvStore {
+ public:
+  // Bytes of one page record of a group.
+  static int64_t page_bytes(const ModelConfig& config, const KvGroup& group, const Device& device);
+
+  // Allocates and touches pages[g] records for each group.
+  static Result<KvStore> create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages);
+
+  KvLayer layer(const LayerConfig& layer) const;
+  int64_t pages(int group) const { return groups_[static_cast<size_t>(group)].pages; }
+  // For tests, which fill pages with NaN before they are used.
+  std::byte* data(int group) { return groups_[static_cast<size_t>(group)].memory.data(); }
+  int64_t bytes(int group) const { return groups_[static_cast<size_t>(group)].memory.size(); }
+
+ private:
+  struct Group {
+    Buffer memory;
+    int64_t pages = 0;
+    int64_t record_bytes = 0;
+  };
+  std::vector<Group> groups_;
+  int64_t kv_heads_ = 0;
+  int64_t head_bytes_ = 0;
+};
+
+}  // namespace quire

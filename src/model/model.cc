@@ -1,0 +1,156 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace quire {
+
+Model::Model(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device)
+    : config_(config), device_(std::move(device)) {
+  std::vector<float> factors;
+  if (const TensorRef* tensor = checkpoint.find("rope_freqs.weight")) {
+    factors.resize(static_cast<size_t>(tensor->columns()));
+    tensor->decode_f32(0, 1, factors.data());
+  }
+  for (const RopeParams& rope : config_.ropes) ropes_.emplace_back(rope, config_.rope_dim, config_.context_length, factors);
+}
+
+Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device,
+                                           const ModelLimits& limits, const std::function<void(double)>& progress) {
+  std::unique_ptr<Model> model(new Model(checkpoint, config, std::move(device)));
+  QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, *model->device_, progress));
+  QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages));
+  QUIRE_ASSIGN_OR_RETURN(model->work_, Workspace::create(config, linear_readers(config, checkpoint), limits.workspace, *model->device_));
+  return model;
+}
+
+void Model::forward(const StepInput& input) {
+  int64_t rows = 0;
+  spans_.assign(config_.kv_groups.size(), {});
+  for (const SequenceRows& sequence : input.sequences) {
+    for (size_t g = 0; g < spans_.size(); ++g) {
+      spans_[g].push_back({.first_row = rows, .rows = sequence.rows, .first_position = sequence.first_position,
+                           .page_table = sequence.page_tables[g]});
+    }
+    rows += sequence.rows;
+  }
+  QUIRE_CHECK(rows > 0 && rows <= work_.limits.max_rows);
+  for (Activations* a : {work_.attn_in.get(), work_.attn_out.get(), work_.ffn_in.get(), work_.ffn_mid.get()}) a->set_rows(rows);
+
+  if (input.hidden_in != nullptr) {
+    std::copy_n(input.hidden_in, rows * config_.hidden, work_.x);
+  } else {
+    embed(input, rows);
+  }
+  fill_rope(input, rows);
+  const auto first = static_cast<size_t>(input.first_layer);
+  const size_t last = input.last_layer < 0 ? config_.layers.size() : static_cast<size_t>(input.last_layer);
+  if (first < last) {
+    device_->norm(work_.x, rows, config_.hidden, {weights_.layers[first].attn_norm, config_.norm_eps}, *work_.attn_in);
+  }
+  for (size_t i = first; i < last; ++i) run_layer(i, i + 1 == last, rows);
+  if (input.hidden_out != nullptr) std::copy_n(work_.x, rows * config_.hidden, input.hidden_out);
+  if (!input.logit_rows.empty()) run_head(input);
+}
+
+void Model::embed(const StepInput& input, int64_t rows) {
+  device_->parallel(rows, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* x = work_.x + row * config_.hidden;
+      weights_.embedding->decode_f32(input.tokens[static_cast<size_t>(row)], 1, x);
+      if (config_.embedding_scale == 1.0f) continue;
+      for (int64_t i = 0; i < config_.hidden; ++i) x[i] *= config_.embedding_scale;
+    }
+  });
+}
+
+void Model::fill_rope(const StepInput& input, int64_t rows) {
+  const int64_t half = config_.rope_dim / 2;
+  std::vector<int64_t> positions;
+  positions.reserve(static_cast<size_t>(rows));
+  for (const SequenceRows& sequence : input.sequences) {
+    for (int64_t i = 0; i < sequence.rows; ++i) positions.push_back(sequence.first_position + i);
+  }
+  device_->parallel(rows, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (size_t r = 0; r < ropes_.size(); ++r) {
+        ropes_[r].fill(positions[static_cast<size_t>(row)], work_.rope_cos[r] + row * half, work_.rope_sin[r] + row * half);
+      }
+    }
+  });
+}
+
+void Model::run_layer(size_t index, bool last, int64_t rows) {
+  const LayerConfig& layer = config_.layers[index];
+  const LayerWeights& w = weights_.layers[index];
+  const auto group = static_cast<size_t>(layer.kv_group);
+  const auto rope = static_cast<size_t>(layer.rope);
+  const KvLayer kv = kv_.layer(layer);
+
+  device_->qkv_project({.in = work_.attn_in.get(),
+                        .q = w.q, .k = w.k, .v = w.v,
+                        .q_bias = w.q_bias, .k_bias = w.k_bias, .v_bias = w.v_bias,
+                        .q_norm = {w.q_norm, config_.norm_eps}, .k_norm = {w.k_norm, config_.norm_eps},
+                        .shape = config_.heads,
+                        .rope = {.cos = work_.rope_cos[rope], .sin = work_.rope_sin[rope], .dim = config_.rope_dim},
+                        .spans = spans_[group],
+                        .kv = kv,
+                        .qkv = work_.qkv});
+  device_->attention({.qkv = work_.qkv,
+                      .shape = config_.heads,
+                      .spans = spans_[group],
+                      .kv = kv,
+                      .scale = config_.attention_scale,
+                      .softcap = config_.attention_softcap,
+                      .window = config_.kv_groups[group].window,
+                      .scratch = work_.attention_scratch,
+                      .out = work_.attention,
+                      .out_activations = work_.attn_out.get()});
+  device_->project_partial(*work_.attn_out, w.o, work_.partial);
+  device_->finish({.partial = work_.partial,
+                   .bias = w.o_bias,
+                   .post_norm = {w.post_attn_norm, config_.norm_eps},
+                   .x = work_.x,
+                   .rows = rows,
+                   .n = config_.hidden,
+                   .next_norm = {w.ffn_norm, config_.norm_eps},
+                   .next = work_.ffn_in.get()});
+  device_->gate_up({.in = work_.ffn_in.get(),
+                    .gate = w.gate, .up = w.up,
+                    .gate_bias = w.gate_bias, .up_bias = w.up_bias,
+                    .activation = config_.activation,
+                    .out = work_.ffn_mid.get()});
+  device_->project_partial(*work_.ffn_mid, w.down, work_.partial);
+  device_->finish({.partial = work_.partial,
+                   .bias = w.down_bias,
+                   .post_norm = {w.post_ffn_norm, config_.norm_eps},
+                   .x = work_.x,
+                   .rows = rows,
+                   .n = config_.hidden,
+                   .next_norm = {last ? nullptr : weights_.layers[index + 1].attn_norm, config_.norm_eps},
+                   .next = last ? nullptr : work_.attn_in.get()});
+}
+
+void Model::run_head(const StepInput& input) {
+  const bool score = !input.targets.empty();
+  const size_t block = score ? static_cast<size_t>(kScoreRows) : static_cast<size_t>(work_.limits.max_rows);
+  for (size_t first = 0; first < input.logit_rows.size(); first += block) {
+    const size_t count = std::min(block, input.logit_rows.size() - first);
+    float* logits = score ? work_.score_logits : input.logits + first * static_cast<size_t>(config_.vocab_size);
+    device_->head({.x = work_.x,
+                   .rows = std::span(input.logit_rows).subspan(first, count),
+                   .norm = {weights_.output_norm, config_.norm_eps},
+                   .weight = weights_.head,
+                   .softcap = config_.final_softcap,
+                   .scratch = work_.head_in.get(),
+                   .logits = logits});
+    if (score) {
+      device_->log_probabilities(logits, config_.vocab_size, std::span(input.targets).subspan(first, count), input.logprobs + first);
+    }
+  }
+}
+
+}  // namespace quire

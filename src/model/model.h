@@ -1,0 +1,58 @@
+// A decoder-only transformer on a device: weights, KV pages and the one forward pass.
+//
+// Owns its device and KV store; reads embeddings from the checkpoint, which must outlive it. Thread: forward() from
+// one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "formats/checkpoint.h"
+#include "model/config.h"
+#include "model/kv_store.h"
+#include "model/rope.h"
+#include "model/step_input.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+
+namespace quire {
+
+struct ModelLimits {
+  WorkspaceLimits workspace;
+  std::vector<int64_t> kv_pages;   // per KV group
+};
+
+class Model {
+ public:
+  static Result<std::unique_ptr<Model>> load(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device,
+                                             const ModelLimits& limits, const std::function<void(double)>& progress);
+
+  // Runs a step; its rows are at most limits.workspace.max_rows. Cannot fail: what could was checked at load.
+  void forward(const StepInput& input);
+
+  const ModelConfig& config() const { return config_; }
+  const Device& device() const { return *device_; }
+  KvStore& kv() { return kv_; }
+
+ private:
+  Model(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device);
+
+  void embed(const StepInput& input, int64_t rows);
+  void fill_rope(const StepInput& input, int64_t rows);
+  void run_layer(size_t index, bool last, int64_t rows);
+  void run_head(const StepInput& input);
+
+  const ModelConfig config_;
+  std::unique_ptr<Device> device_;
+  ModelWeights weights_;
+  KvStore kv_;
+  Workspace work_;
+  std::vector<RopeTable> ropes_;
+  std::vector<std::vector<SequenceSpan>> spans_;   // per KV group, of the current step
+};
+
+}  // namespace quire

@@ -1,0 +1,86 @@
+#include "model/registry.h"
+
+#include <cmath>
+#include <string>
+
+#include "model/arch/families.h"
+
+namespace quire {
+namespace {
+
+struct Family {
+  const char* name;   // Hparams::architecture
+  Result<ModelConfig> (*configure)(const Hparams&);
+};
+
+constexpr Family kFamilies[] = {
+    {"llama", arch::llama},
+    {"qwen2", arch::qwen2},
+    {"gemma3", arch::gemma3},
+};
+
+// Largest head dimension the attention kernels hold in registers and stack, and most heads that share a KV head.
+constexpr int64_t kMaxHeadDim = 512;
+constexpr int64_t kMaxGroup = 32;
+
+}  // namespace
+
+namespace arch {
+
+ModelConfig base_config(const Hparams& hparams) {
+  ModelConfig config;
+  config.vocab_size = hparams.vocab_size;
+  config.context_length = hparams.context_length;
+  config.hidden = hparams.hidden;
+  config.ffn_hidden = hparams.ffn_hidden;
+  config.heads = {.heads = hparams.heads, .kv_heads = hparams.kv_heads, .head_dim = hparams.head_dim};
+  config.rope_dim = hparams.rope_dim;
+  config.norm_eps = hparams.rms_norm_eps;
+  config.attention_scale = hparams.attention_scale.value_or(1.0f / std::sqrt(static_cast<float>(hparams.head_dim)));
+  config.attention_softcap = hparams.attention_softcap;
+  config.final_softcap = hparams.final_softcap;
+  config.activation = hparams.activation == "silu" ? Activation::kSilu : Activation::kGeluTanh;
+  config.tied_embeddings = hparams.tied_embeddings;
+  config.ropes.push_back(hparams.rope);
+  if (hparams.rope_local.has_value()) config.ropes.push_back(*hparams.rope_local);
+
+  int global_group = -1;
+  int window_group = -1;
+  for (int64_t i = 0; i < hparams.layers; ++i) {
+    const bool slides = hparams.sliding_window > 0 && static_cast<size_t>(i) < hparams.layer_slides.size() &&
+                        hparams.layer_slides[static_cast<size_t>(i)];
+    int& group = slides ? window_group : global_group;
+    if (group < 0) {
+      group = static_cast<int>(config.kv_groups.size());
+      config.kv_groups.push_back({.name = slides ? "window " + std::to_string(hparams.sliding_window) : "global",
+                                  .window = slides ? hparams.sliding_window : 0});
+    }
+    KvGroup& kv = config.kv_groups[static_cast<size_t>(group)];
+    const int rope = slides && hparams.rope_local.has_value() ? 1 : 0;
+    config.layers.push_back({.kv_group = group, .index_in_group = kv.layers++, .rope = rope});
+  }
+  return config;
+}
+
+}  // namespace arch
+
+Result<ModelConfig> configure_model(const Hparams& hparams) {
+  if (hparams.head_dim > kMaxHeadDim || hparams.heads > kMaxGroup * hparams.kv_heads) {
+    return unsupported("attention with head dimension " + std::to_string(hparams.head_dim) + " and " + std::to_string(hparams.heads) + "/" +
+                       std::to_string(hparams.kv_heads) + " heads: at most " + std::to_string(kMaxHeadDim) + " and " +
+                       std::to_string(kMaxGroup) + " heads a KV head are supported");
+  }
+  for (const RopeParams* rope : {&hparams.rope, hparams.rope_local.has_value() ? &*hparams.rope_local : &hparams.rope}) {
+    if (rope->scaling == RopeScaling::kLongrope || rope->scaling == RopeScaling::kDynamic) {
+      return unsupported("rope scaling \"longrope\" and \"dynamic\" are not supported; none, linear, llama3 and yarn are");
+    }
+  }
+  for (const Family& family : kFamilies) {
+    if (hparams.architecture == family.name) return family.configure(hparams);
+  }
+  std::string known;
+  for (const Family& family : kFamilies) known += std::string(known.empty() ? "" : ", ") + family.name;
+  return unsupported("architecture \"" + hparams.architecture + "\" is not supported; known: " + known);
+}
+
+}  // namespace quire

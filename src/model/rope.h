@@ -1,0 +1,30 @@
+// Rotary position embedding: the frequencies of each scaling variant, and the cos / sin rows of a step.
+// Source: transformers, modeling_rope_utils.py (formulas); "Attention factor" multiplies both cos and sin.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/hparams.h"
+
+namespace quire {
+
+class RopeTable {
+ public:
+  // `dim` rotary dimensions; `frequency_factors` (dim / 2, may be empty) divide the frequencies, as GGUF's rope_freqs
+  // do; `context_length` is the trained context.
+  RopeTable(const RopeParams& params, int64_t dim, int64_t context_length, std::span<const float> frequency_factors);
+
+  // cos and sin of one position, dim / 2 values each.
+  void fill(int64_t position, float* cos, float* sin) const;
+
+  std::span<const double> frequencies() const { return inverse_frequencies_; }
+  double magnitude() const { return magnitude_; }
+
+ private:
+  std::vector<double> inverse_frequencies_;
+  double magnitude_ = 1.0;
+};
+
+}  // namespace quire

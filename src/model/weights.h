@@ -1,0 +1,58 @@
+// A model's weights on its device: packed matrices in one region of memory, norms and biases as f32 beside them.
+//
+// The embedding is not packed: rows are decoded from the mapped checkpoint as tokens need them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "device/memory.h"
+#include "formats/checkpoint.h"
+#include "model/config.h"
+
+namespace quire {
+
+struct LayerWeights {
+  const float* attn_norm = nullptr;
+  LinearWeight q, k, v, o;
+  const float* q_bias = nullptr;
+  const float* k_bias = nullptr;
+  const float* v_bias = nullptr;
+  const float* o_bias = nullptr;
+  const float* q_norm = nullptr;
+  const float* k_norm = nullptr;
+  const float* post_attn_norm = nullptr;
+  const float* ffn_norm = nullptr;
+  LinearWeight gate, up, down;
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  const float* down_bias = nullptr;
+  const float* post_ffn_norm = nullptr;
+};
+
+struct ModelWeights {
+  const TensorRef* embedding = nullptr;
+  const float* output_norm = nullptr;
+  LinearWeight head;
+  std::vector<LayerWeights> layers;
+  Buffer memory;
+};
+
+// Bytes that load_weights will allocate.
+int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, const Device& device);
+
+// Packs every matrix; `progress` hears the fraction done. The checkpoint has been validated against its Hparams.
+Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, Device& device,
+                                  const std::function<void(double)>& progress);
+
+// The types of the linears that read one kind of input, over all layers: what its Activations must hold.
+struct LinearReaders {
+  std::vector<DType> qkv, o, gate_up, down, head;
+};
+LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint);
+
+}  // namespace quire

@@ -1,0 +1,54 @@
+#include "model/workspace.h"
+
+#include <cstring>
+#include <utility>
+
+namespace quire {
+namespace {
+
+// With a null `device` nothing is made, memory is only counted.
+void lay_out(const ModelConfig& config, const LinearReaders& readers, const Device& sizes, Device* device, Arena& arena, Workspace& w) {
+  const int64_t rows = w.limits.max_rows;
+  const HeadShape& shape = config.heads;
+  auto activations = [&](int64_t max_rows, int64_t k, const std::vector<DType>& types) -> std::unique_ptr<Activations> {
+    std::byte* memory = arena.take<std::byte>(sizes.activation_bytes(max_rows, k, types));
+    return device == nullptr ? nullptr : device->make_activations(max_rows, k, types, memory);
+  };
+  w.x = arena.take<float>(rows * config.hidden);
+  w.qkv = arena.take<float>(rows * (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+  w.attention = arena.take<float>(rows * shape.heads * shape.head_dim);
+  w.partial = arena.take<float>(rows * config.hidden);
+  w.attention_scratch = arena.take<float>(sizes.attention_scratch_floats(shape, w.limits.max_context));
+  w.score_logits = arena.take<float>(kScoreRows * config.vocab_size);
+  for (size_t i = 0; i < config.ropes.size(); ++i) {
+    w.rope_cos.push_back(arena.take<float>(rows * config.rope_dim / 2));
+    w.rope_sin.push_back(arena.take<float>(rows * config.rope_dim / 2));
+  }
+  w.attn_in = activations(rows, config.hidden, readers.qkv);
+  w.attn_out = activations(rows, shape.heads * shape.head_dim, readers.o);
+  w.ffn_in = activations(rows, config.hidden, readers.gate_up);
+  w.ffn_mid = activations(rows, config.ffn_hidden, readers.down);
+  w.head_in = activations(rows, config.hidden, readers.head);
+}
+
+}  // namespace
+
+int64_t Workspace::bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits, const Device& device) {
+  Workspace counted;
+  counted.limits = limits;
+  Arena arena;
+  lay_out(config, readers, device, nullptr, arena, counted);
+  return arena.used();
+}
+
+Result<Workspace> Workspace::create(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits, Device& device) {
+  Workspace workspace;
+  workspace.limits = limits;
+  QUIRE_ASSIGN_OR_RETURN(workspace.memory, Buffer::allocate(bytes(config, readers, limits, device), "the workspace"));
+  std::memset(workspace.memory.data(), 0, static_cast<size_t>(workspace.memory.size()));
+  Arena arena(workspace.memory.data());
+  lay_out(config, readers, device, &device, arena, workspace);
+  return workspace;
+}
+
+}  // namespace quire
