@@ -25,37 +25,50 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
-  virtual ~Tokenizer() = default;
-
+  // Fails when the spec contradicts itself: a merge of tokens that do not exist, a pattern that does not compile.
   static Result<std::unique_ptr<Tokenizer>> create(TokenizerSpec spec);
 
-  // Bytes that are not UTF-8 are encoded as U+FFFD. Linear time up to a logarithm in the length of `text`.
-  virtual std::vector<int32_t> encode(std::string_view text, EncodeOptions options) const = 0;
+  // Bytes that are not UTF-8 are encoded as U+FFFD. What the vocabulary has no token for becomes its byte tokens or
+  // its unknown token, and is dropped where it has neither (as Hugging Face does). Linear time up to a logarithm in
+  // the length of `text`. Fails on texts of 256 MiB and more, and when a regular expression of the checkpoint exceeds
+  // its step limit.
+  Result<std::vector<int32_t>> encode(std::string_view text, EncodeOptions options) const;
 
-  // The bytes a token contributes to the output; empty for control tokens unless `render_special`.
-  virtual std::string token_bytes(int32_t id, bool render_special) const = 0;
+  // Encodes a rendered chat: control tokens match only in template spans, never in what users wrote, nor across the
+  // border of the two. Adds no special token except BOS, where the model wants one and the text does not already
+  // begin with it.
+  Result<std::vector<int32_t>> encode_chat(const MarkedText& text) const;
 
-  // Encodes a rendered chat: control tokens match only in template spans, never in what users wrote. Adds no
-  // special token except BOS, where the model wants one and the text does not already begin with it.
-  std::vector<int32_t> encode_chat(const MarkedText& text) const;
+  // The bytes a token contributes to the output; empty for control tokens unless `render_special`, and for ids that
+  // name no token.
+  std::string token_bytes(int32_t id, bool render_special) const;
 
   // Whole text of `ids`, with invalid UTF-8 as U+FFFD: what a Detokenizer yields for the same ids.
   std::string decode(std::span<const int32_t> ids, bool render_special = false) const;
 
-  int32_t vocab_size() const { return vocab_size_; }
-  int32_t bos_id() const { return bos_id_; }                               // -1: none
+  int32_t vocab_size() const { return spec_.vocabulary.size(); }
+  int32_t bos_id() const { return spec_.bos_id; }                          // -1: none
   bool adds_bos() const { return adds_bos_; }
-  bool strips_leading_space() const { return strips_leading_space_; }      // the decoder drops one at the start
-  std::span<const int32_t> end_of_generation_ids() const { return end_of_generation_ids_; }   // sorted
-  int64_t memory_bytes() const { return memory_bytes_; }                   // heap held, for the memory plan
+  bool strips_leading_space() const { return spec_.strips_leading_space; }      // the decoder drops one at the start
+  // One U+FFFD for each bad byte (byte-token vocabularies) instead of one for each ill-formed sequence.
+  bool replaces_each_bad_byte() const { return spec_.decoder == DecoderKind::kPieces; }
+  std::span<const int32_t> end_of_generation_ids() const { return spec_.end_of_generation_ids; }   // sorted
+  int64_t memory_bytes() const;                                            // heap held, for the memory plan
 
- protected:
-  int32_t vocab_size_ = 0;
-  int32_t bos_id_ = -1;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+  ~Tokenizer();
+
+ private:
+  struct Parts;
+  class Encoder;
+
+  explicit Tokenizer(TokenizerSpec spec);
+
+  TokenizerSpec spec_;             // without what the parts took over
   bool adds_bos_ = false;
-  bool strips_leading_space_ = false;
-  std::vector<int32_t> end_of_generation_ids_;
-  int64_t memory_bytes_ = 0;
+  std::vector<bool> is_special_;   // by id
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace quire
