@@ -22,7 +22,10 @@ std::string quote(std::string_view text) {
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::to_string(shape[i]);
+  }
   return out + "]";
 }
 
