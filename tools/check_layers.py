@@ -133,7 +133,7 @@ def closure(name: str, folders: dict[str, Folder]) -> set[str]:
 
 
 def check_includes(path: Path, folder: Folder | None, folders: dict[str, Folder], report: Report) -> None:
-    """`folder` is None for files outside src/, which may include any folder."""
+    """`folder` is None for files outside src/, which may include any folder, and headers below tests/."""
     source_root = report.root / "src"
     allowed: set[str] = set()
     if folder:
@@ -152,7 +152,7 @@ def check_includes(path: Path, folder: Folder | None, folders: dict[str, Folder]
             continue
         target = included.split("/")[0]
         if ".." in Path(included).parts or not (source_root / included).exists():
-            if not folder and included.startswith("tests/") and (report.root / included).exists():
+            if not folder and (report.root / "tests" / included).exists():
                 continue
             report.add(path, number, f'"{included}" is no path below src/: write "folder/file.h", and <...> for other projects')
         elif folder and target not in allowed:

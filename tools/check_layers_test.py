@@ -22,7 +22,8 @@ GOOD = {
     "src/cli/c.cc": '#include "text/t.h"\n',
     "src/cli/main.cc": "int main() {\n  return 0;\n}\n",
     "tests/CMakeLists.txt": "quire_test(x DEPS cli SOURCES x_test.cc)\n",
-    "tests/x_test.cc": '#include "text/t.h"\n',
+    "tests/support/s.h": "// S.\n#pragma once\n",
+    "tests/x_test.cc": '#include "support/s.h"\n#include "text/t.h"\n',
 }
 
 
@@ -107,6 +108,7 @@ class CheckLayersTest(unittest.TestCase):
     def test_relative_include(self):
         self.assert_found({"src/text/t.cc": '#include "t.h"\n'}, "src/text/t.cc:1:", "no path below src/")
         self.assert_found({"src/text/t.cc": '#include "../base/a.h"\n'}, "src/text/t.cc:1:", "no path below src/")
+        self.assert_found({"src/text/t.cc": '#include "support/s.h"\n'}, "src/text/t.cc:1:", "no path below src/")
 
     def test_third_party_type_in_a_header(self):
         self.assert_found({"src/text/t.h": "// T.\n#pragma once\n#include <nlohmann/json.hpp>\n"},
