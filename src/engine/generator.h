@@ -64,8 +64,14 @@ class Generator {
   // Called with each piece of text as it becomes final; return false to stop the answer.
   using OnText = std::function<bool(std::string_view text)>;
 
-  static Result<std::unique_ptr<Generator>> open(const ModelOptions& options, const Progress& progress);
+  // Reads headers, tokenizer and template, and plans memory: fast, whatever the size of the weights.
+  static Result<std::unique_ptr<Generator>> open(const ModelOptions& options);
   virtual ~Generator() = default;
+
+  // Whether a prompt can be run at all; the error has both counts. Needs no weights.
+  virtual Status check_prompt(std::span<const int32_t> ids) const = 0;
+  // Packs the weights and takes the memory that was planned. The first generate() or score() does it otherwise.
+  virtual Status load(const Progress& progress) = 0;
 
   virtual Result<GenerateResult> generate(const GenerateRequest& request, const OnText& on_text) = 0;
   virtual Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) = 0;

@@ -46,7 +46,8 @@ class RealLogits : public testing::TestWithParam<Case> {
   }
 
   void TearDown() override {
-    if (model_ != nullptr) EXPECT_EQ(model_->model().device().scalar_fallbacks(), 0);
+    if (model_ == nullptr) return;
+    EXPECT_EQ(model_->model().device().scalar_fallbacks(), 0);
   }
 
   std::string golden(const std::string& folder) const { return std::string(QUIRE_SOURCE_DIR) + "/tests/golden/" + folder + "/" + GetParam().golden + ".json"; }

@@ -1,0 +1,89 @@
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/model_setup.h"
+#include "model/kv_store.h"
+#include "model/registry.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+
+namespace quire {
+namespace {
+
+// Heap of the tokenizer per vocabulary entry and merge, measured: text, hash slot and merge slot.
+constexpr int64_t kTokenizerBytesPerToken = 96;
+
+void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, MemoryPlan& plan) {
+  std::map<DType, MemoryPlan::WeightLine> lines;
+  for (const TensorRef& tensor : checkpoint.tensors()) {
+    MemoryPlan::WeightLine& line = lines[tensor.dtype];
+    line.dtype = std::string(dtype_info(tensor.dtype).name);
+    ++line.tensors;
+    line.file_bytes += tensor.bytes;
+    const bool in_place = tensor.name == "token_embd.weight" && !config.tied_embeddings;
+    const bool unused = tensor.name == "output.weight" && config.tied_embeddings;
+    if (in_place || unused || tensor.name == "rope_freqs.weight") continue;
+    line.packed_bytes += tensor.rank == 1 ? tensor.columns() * static_cast<int64_t>(sizeof(float))
+                                          : device.packed_bytes(tensor.dtype, tensor.rows(), tensor.columns());
+  }
+  for (auto& [dtype, line] : lines) plan.weights.push_back(std::move(line));
+}
+
+int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, int64_t context) {
+  const WorkspaceLimits limits = {.max_rows = step_rows(context), .max_context = context};
+  // The engine keeps one row of logits besides.
+  return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) + config.vocab_size * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const Checkpoint& checkpoint, const ModelOptions& options, int64_t sequences) {
+  QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, configure_model(checkpoint.hparams()));
+  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
+  if (options.context < 0 || options.context > config.context_length) {
+    return out_of_range("--context " + std::to_string(options.context) + ": this model was trained for at most " +
+                        std::to_string(config.context_length) + " tokens");
+  }
+  MemoryPlan plan;
+  plan.sequences = sequences;
+  plan.available_bytes = available_memory_bytes();
+  count_weights(checkpoint, config, *device, plan);
+  plan.packed_weight_bytes = weight_bytes(config, checkpoint, *device);
+  plan.tokenizer_bytes = config.vocab_size * kTokenizerBytesPerToken;
+
+  auto kv_bytes = [&](int64_t context) {
+    int64_t bytes = 0;
+    for (const KvGroup& group : config.kv_groups) {
+      bytes += sequences * pages_per_sequence(group, context) * KvStore::page_bytes(config, group, *device);
+    }
+    return bytes;
+  };
+  plan.context = options.context;
+  if (plan.context == 0) {
+    // As many tokens as fit half of what the weights leave: the other half is for everybody else.
+    plan.context = config.context_length;
+    const int64_t left = plan.available_bytes - plan.packed_weight_bytes - plan.tokenizer_bytes;
+    while (plan.context > kPageTokens && kv_bytes(plan.context) + workspace_bytes(checkpoint, config, *device, plan.context) > left / 2) {
+      plan.context = std::max(kPageTokens, plan.context * 7 / 8 / kPageTokens * kPageTokens);
+    }
+  }
+  for (const KvGroup& group : config.kv_groups) {
+    MemoryPlan::KvGroup line;
+    line.name = group.name;
+    line.layers = group.layers;
+    const int64_t pages = pages_per_sequence(group, plan.context);
+    const int64_t page_bytes = KvStore::page_bytes(config, group, *device);
+    line.bytes_per_token = page_bytes / kPageTokens;
+    line.tokens_per_sequence = std::min(plan.context, pages * kPageTokens);
+    line.bytes = sequences * pages * page_bytes;
+    plan.kv_groups.push_back(line);
+  }
+  plan.kv_bytes = kv_bytes(plan.context);
+  plan.workspace_bytes = workspace_bytes(checkpoint, config, *device, plan.context);
+  plan.total_bytes = plan.packed_weight_bytes + plan.kv_bytes + plan.workspace_bytes + plan.tokenizer_bytes;
+  return plan;
+}
+
+}  // namespace quire

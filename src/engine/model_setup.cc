@@ -1,0 +1,64 @@
+#include "engine/model_setup.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/thread_pool.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+// The number a one-line file holds; -1 where there is none ("max", or no such file).
+int64_t read_number(const char* path) {
+  std::ifstream file(path);
+  int64_t value = -1;
+  file >> value;
+  return file ? value : -1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return invalid_argument("--threads " + std::to_string(options.threads) + ": give 1 to " + std::to_string(kMaxThreads) +
+                            ", or 0 for the cores this process may use");
+  }
+  CpuDeviceOptions device;
+  switch (options.isa) {
+    case Isa::kAuto: device.isa = CpuDeviceOptions::Isa::kAuto; break;
+    case Isa::kScalar: device.isa = CpuDeviceOptions::Isa::kScalar; break;
+    case Isa::kAvx512: device.isa = CpuDeviceOptions::Isa::kAvx512; break;
+  }
+  device.threads = options.threads == 0 ? ThreadPool::usable_cores() : options.threads;
+  device.f32 = options.compute == ComputeMode::kF32;
+  return make_cpu_device(device);
+}
+
+int64_t step_rows(int64_t context) { return std::min<int64_t>(512, context); }
+
+int64_t pages_per_sequence(const KvGroup& group, int64_t context) {
+  int64_t tokens = context;
+  // The tokens a step writes, the window before them, and the page that the oldest of these shares with older ones.
+  if (group.window > 0) tokens = std::min(tokens, group.window + step_rows(context) + kPageTokens);
+  return (tokens + kPageTokens - 1) / kPageTokens;
+}
+
+int64_t available_memory_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  std::string rest;
+  int64_t kib = 0;
+  int64_t available = 0;
+  while (meminfo >> name >> kib && std::getline(meminfo, rest)) {
+    if (name == "MemAvailable:") available = kib * 1024;
+  }
+  const int64_t limit = read_number("/sys/fs/cgroup/memory.max");
+  const int64_t current = read_number("/sys/fs/cgroup/memory.current");
+  if (limit >= 0 && current >= 0) available = std::min(available, std::max<int64_t>(limit - current, 0));
+  return available;
+}
+
+}  // namespace quire

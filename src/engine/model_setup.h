@@ -1,0 +1,26 @@
+// Decisions that planning a model's memory and loading it must make alike.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "engine/model_options.h"
+#include "model/config.h"
+
+namespace quire {
+
+// The CPU device that the options ask for.
+Result<std::unique_ptr<Device>> make_device(const ModelOptions& options);
+
+// Rows of the largest step: a prompt is prefilled in chunks of so many.
+int64_t step_rows(int64_t context);
+
+// Pages one sequence of `context` tokens needs in a group: all of them, or a ring that covers window and step.
+int64_t pages_per_sequence(const KvGroup& group, int64_t context);
+
+// MemAvailable, or what the cgroup leaves, whichever is less.
+int64_t available_memory_bytes();
+
+}  // namespace quire
