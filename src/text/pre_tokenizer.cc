@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "text/byte_alphabet.h"
 #include "text/normalizer.h"
 #include "text/regex.h"
 #include "text/unicode.h"
@@ -149,7 +150,8 @@ struct PreTokenizer::Step {
   // Steps that change text: rewrites one piece into `out`.
   void rewrite(std::string_view piece, bool at_start, std::string* out) const;
   bool rewrites() const {
-    return spec.kind == PreTokenizerStep::Kind::kPrefixSpace || spec.kind == PreTokenizerStep::Kind::kMetaspace;
+    using Kind = PreTokenizerStep::Kind;
+    return spec.kind == Kind::kPrefixSpace || spec.kind == Kind::kByteStandIns || spec.kind == Kind::kMetaspace;
   }
   void rewrite_all(bool at_start, PieceList* list) const;
   Status split_all(PieceList* list) const;
@@ -182,6 +184,10 @@ void PreTokenizer::Step::rewrite(std::string_view piece, bool at_start, std::str
   if (spec.kind == PreTokenizerStep::Kind::kPrefixSpace) {
     if (!piece.starts_with(' ')) *out += ' ';
     *out += piece;
+    return;
+  }
+  if (spec.kind == PreTokenizerStep::Kind::kByteStandIns) {
+    *out += bytes_to_stand_ins(piece);
     return;
   }
   const std::string replaced = replace_all(piece, " ", spec.pattern);
@@ -246,7 +252,8 @@ Result<PreTokenizer> PreTokenizer::create(const std::vector<PreTokenizerStep>& s
         break;
       case PreTokenizerStep::Kind::kDigits: step.matcher = Matcher::kDigits; break;
       case PreTokenizerStep::Kind::kPunctuation: step.matcher = Matcher::kPunctuation; break;
-      case PreTokenizerStep::Kind::kPrefixSpace: break;
+      case PreTokenizerStep::Kind::kPrefixSpace:
+      case PreTokenizerStep::Kind::kByteStandIns: break;
       case PreTokenizerStep::Kind::kMetaspace:
         if (spec.pattern.empty()) return unsupported("the Metaspace pre-tokenizer has no replacement");
         if (spec.split) {

@@ -37,7 +37,6 @@ Status check_spec(const TokenizerSpec& spec) {
   if (size == 0) return corrupt("the tokenizer has no tokens");
   QUIRE_RETURN_IF_ERROR(check_ids(spec.prefix_ids, "prefix", size));
   QUIRE_RETURN_IF_ERROR(check_ids(spec.suffix_ids, "suffix", size));
-  QUIRE_RETURN_IF_ERROR(check_ids(spec.end_of_generation_ids, "end-of-generation", size));
   if (spec.bos_id != -1) QUIRE_RETURN_IF_ERROR(check_ids({spec.bos_id}, "BOS", size));
   if (spec.unknown_id != -1) QUIRE_RETURN_IF_ERROR(check_ids({spec.unknown_id}, "unknown-token", size));
   for (const AddedToken& token : spec.added_tokens) {

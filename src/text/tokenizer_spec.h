@@ -48,6 +48,7 @@ struct PreTokenizerStep {
     kDigits,        // every numeric character
     kPunctuation,   // every punctuation character
     kPrefixSpace,   // one U+0020 before a piece that does not begin with one
+    kByteStandIns,  // every byte becomes its stand-in (text/byte_alphabet.h), for steps that follow it
     kMetaspace,     // U+0020 becomes `pattern`; prepend `pattern` by `prepend`, split before it if `split`
   };
   Kind kind = Kind::kRegex;
