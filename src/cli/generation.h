@@ -1,0 +1,30 @@
+// From options to a generator and its requests, and what its results say about speed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "cli/json_object.h"
+#include "engine/generator.h"
+
+namespace quire {
+
+// The model that --model names, its weights not yet loaded.
+Result<std::unique_ptr<Generator>> open_generator(const Options& options);
+
+// Loads the weights, unless that was done, with progress on standard error where that is a terminal.
+Status load_with_progress(Generator& generator);
+
+// Options first; what they leave open the model's own configuration decides, and where that says nothing about
+// sampling at all, the fallbacks of base/options.h. A seed that nobody gave is drawn.
+Result<GenerateRequest> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt);
+
+// One line for people: tokens, time to first token, speeds.
+std::string timings_text(const GenerateTimings& timings);
+
+JsonObject timings_json(const GenerateTimings& timings);
+
+}  // namespace quire

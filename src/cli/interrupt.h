@@ -1,0 +1,26 @@
+// Ctrl-C. By default it ends the program with exit code 130; within an InterruptScope it is only noted, so that an
+// answer can be stopped, or half a download be removed. SIGTERM is treated alike.
+#pragma once
+
+namespace quire {
+
+inline constexpr int kInterruptExitCode = 130;
+
+// Installs the default. To be called once, at the start.
+void exit_on_interrupt();
+
+// One at a time, on the main thread. A second Ctrl-C before the first was taken ends the program after all: whatever
+// should have stopped did not.
+class InterruptScope {
+ public:
+  InterruptScope();
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+  bool interrupted() const;
+  // Whether Ctrl-C was pressed; forgets it.
+  bool take();
+};
+
+}  // namespace quire

@@ -1,0 +1,43 @@
+// One JSON request of --jsonl, read strictly: each command takes the fields it knows, with their types; what nobody
+// took is an error that names it. Values of single requests; one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/options.h"
+#include "base/status.h"
+
+namespace quire {
+
+class JsonRequest {
+ public:
+  // `line` holds one JSON object, nested at most 200 deep.
+  static Result<JsonRequest> parse(std::string_view line);
+
+  // Each leaves the field taken. Absent is no error; a wrong type is, and names the field.
+  Result<std::optional<std::string>> take_text(std::string_view key);
+  Result<std::optional<std::vector<int32_t>>> take_ids(std::string_view key);
+  // The field's JSON text, key order kept; null counts as absent.
+  Result<std::optional<std::string>> take_array(std::string_view key);
+  Result<std::optional<std::string>> take_object(std::string_view key);
+  // Every option that `command` allows in a request.
+  Status take_options(Options& options, Command command);
+
+  // Fails on fields that were not taken.
+  Status finish() const;
+
+  JsonRequest(JsonRequest&&) noexcept;
+  ~JsonRequest();
+
+ private:
+  struct Fields;
+  explicit JsonRequest(std::unique_ptr<Fields> fields);
+  std::unique_ptr<Fields> fields_;
+};
+
+}  // namespace quire

@@ -1,0 +1,25 @@
+// From what the user named to files on disk.
+#pragma once
+
+#include <string>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "engine/model_options.h"
+
+namespace quire {
+
+// The folder of pulled models: --cache, else $XDG_CACHE_HOME/quire, else ~/.cache/quire; its models/.
+Result<std::string> model_folder(const Options& options);
+
+// The path that --model stands for: a name of the catalogue, which is pulled on first use with a note on standard
+// error, or a path that exists.
+Result<std::string> find_model(const Options& options);
+
+ModelOptions model_options(const Options& options, std::string path);
+
+// Pulls a model of the catalogue, with progress on standard error where that is a terminal. Ctrl-C cancels. Returns the
+// path of the file.
+Result<std::string> pull_with_progress(const Options& options, const std::string& name);
+
+}  // namespace quire

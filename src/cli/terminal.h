@@ -1,0 +1,41 @@
+// How people see output: colour only on a terminal, numbers with units, columns aligned, one line of progress.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quire {
+
+bool is_terminal(std::FILE* file);
+
+enum class Style { kHeading, kDim, kError, kPrompt };
+
+// `text` in the style where `file` is a terminal that shows colours (NO_COLOR is unset), else as it is.
+std::string styled(std::FILE* file, Style style, std::string_view text);
+
+std::string bytes_text(int64_t bytes);  // "98.4 MB"; decimal units, as disks and downloads count
+std::string count_text(int64_t count);  // "49,152"
+
+// Rows of cells as columns two spaces apart. `alignment` has a letter a column, l or r; the last one holds for the rest.
+std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "",
+                       std::string_view alignment = "lr");
+
+// The bytes of a token as they can be shown on one line: control characters and what is not UTF-8 escaped.
+std::string visible_text(std::string_view bytes);
+
+// A line on standard error that is drawn over; nothing where that is not a terminal.
+class ProgressLine {
+ public:
+  ~ProgressLine() { clear(); }
+  void show(std::string_view what, double fraction);
+  void clear();
+
+ private:
+  int shown_percent_ = -1;
+  std::string shown_what_;
+};
+
+}  // namespace quire
