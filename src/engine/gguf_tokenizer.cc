@@ -13,7 +13,7 @@ constexpr std::string_view kSpaceMark = "\xE2\x96\x81";   // U+2581
 
 enum class TokenType { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-// Texts that end a generation wherever a vocabulary has them as control or user-defined tokens: files name only one EOS.
+// Texts that end a generation wherever a vocabulary has them as control tokens: files name only one EOS.
 constexpr std::array<std::string_view, 9> kEndTexts = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>", "</s>", "<|end_of_text|>",
     "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
@@ -207,7 +207,7 @@ Status read_sentencepiece(const Checkpoint& checkpoint, TokenizerSpec* spec) {
 
 void add_end_texts(TokenizerSpec* spec) {
   for (const AddedToken& token : spec->added_tokens) {
-    if (std::find(kEndTexts.begin(), kEndTexts.end(), token.text) != kEndTexts.end()) {
+    if (token.special && std::find(kEndTexts.begin(), kEndTexts.end(), token.text) != kEndTexts.end()) {
       spec->end_of_generation_ids.push_back(token.id);
     }
   }
