@@ -161,8 +161,8 @@ class Device {
   virtual void finish(const FinishArgs& args) = 0;
   virtual void gate_up(const GateUpArgs& args) = 0;
   virtual void head(const HeadArgs& args) = 0;
-  // out[i] = log softmax(logits row i)[targets[i]]; logits [targets.size()][n].
-  virtual void log_probabilities(const float* logits, int64_t n, std::span<const int32_t> targets, float* out) = 0;
+  // out[i] = log(sum(exp(logits row i))), logits [rows][n]: a logit minus this is a log-probability.
+  virtual void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) = 0;
   // Runs body(begin, end) over [0, count) on the device's threads, for host work between operations.
   virtual void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) = 0;
 };

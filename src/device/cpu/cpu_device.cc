@@ -283,12 +283,9 @@ void CpuDevice::head(const HeadArgs& args) {
   }
 }
 
-void CpuDevice::log_probabilities(const float* logits, int64_t n, std::span<const int32_t> targets, float* out) {
-  pool_.parallel_for(static_cast<int64_t>(targets.size()), 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      const float* row = logits + i * n;
-      out[i] = row[targets[static_cast<size_t>(i)]] - kernels_.log_sum_exp(row, n);
-    }
+void CpuDevice::log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) {
+  pool_.parallel_for(rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) out[i] = kernels_.log_sum_exp(logits + i * n, n);
   });
 }
 

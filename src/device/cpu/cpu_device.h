@@ -36,7 +36,7 @@ class CpuDevice final : public Device {
   void finish(const FinishArgs& args) override;
   void gate_up(const GateUpArgs& args) override;
   void head(const HeadArgs& args) override;
-  void log_probabilities(const float* logits, int64_t n, std::span<const int32_t> targets, float* out) override;
+  void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) override;
   void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
 
  private:

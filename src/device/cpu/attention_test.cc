@@ -1,0 +1,143 @@
+// Attention kernels against softmax(q K) V in double, over shuffled pages whose free slots hold NaN.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "device/cpu/kernels.h"
+#include "device/memory.h"
+
+namespace quire::cpu {
+namespace {
+
+struct Shape {
+  int32_t head_dim;
+  int32_t rows;
+  int64_t tokens;
+  int64_t window;
+  float softcap;
+  bool sinks;
+};
+
+class PagedKeys {
+ public:
+  PagedKeys(const Kernels& kernels, bool f32, const Shape& shape, std::mt19937_64& random)
+      : padded_((shape.head_dim + 15) / 16 * 16), page_bytes_(2 * kPageTokens * padded_ * (f32 ? 4 : 2)) {
+    const int64_t pages = (shape.tokens + kPageTokens - 1) / kPageTokens;
+    memory_ = std::move(*Buffer::allocate(pages * page_bytes_, "a test"));
+    std::memset(memory_.data(), 0xff, static_cast<size_t>(memory_.size()));
+    table_.resize(static_cast<size_t>(pages));
+    std::iota(table_.begin(), table_.end(), 0);
+    std::shuffle(table_.begin(), table_.end(), random);
+    std::normal_distribution<float> normal;
+    for (int64_t token = 0; token < shape.tokens; ++token) {
+      for (int32_t d = 0; d < shape.head_dim; ++d) {
+        k_.push_back(normal(random));
+        v_.push_back(normal(random));
+      }
+      auto* page = reinterpret_cast<uint8_t*>(memory_.data()) + table_[static_cast<size_t>(token / kPageTokens)] * page_bytes_;
+      const auto store = f32 ? kernels.store_kv_f32 : kernels.store_kv_bf16;
+      store(&k_[static_cast<size_t>(token * shape.head_dim)], &v_[static_cast<size_t>(token * shape.head_dim)], shape.head_dim, padded_,
+            static_cast<int32_t>(token % kPageTokens), page);
+    }
+  }
+
+  int32_t padded_;
+  int64_t page_bytes_;
+  Buffer memory_;
+  std::vector<int32_t> table_;
+  std::vector<float> k_, v_;
+};
+
+std::vector<double> plain_attention(const Shape& shape, const PagedKeys& keys, const float* q, int64_t position, float scale, const float* sink) {
+  const int64_t first = shape.window > 0 ? std::max<int64_t>(0, position - shape.window + 1) : 0;
+  std::vector<double> scores;
+  double peak = sink != nullptr ? *sink : -1e30;
+  for (int64_t token = first; token <= position; ++token) {
+    double score = 0;
+    for (int32_t d = 0; d < shape.head_dim; ++d) score += static_cast<double>(q[d]) * keys.k_[static_cast<size_t>(token * shape.head_dim + d)];
+    score *= scale;
+    if (shape.softcap > 0) score = shape.softcap * std::tanh(score / shape.softcap);
+    scores.push_back(score);
+    peak = std::max(peak, score);
+  }
+  double sum = sink != nullptr ? std::exp(*sink - peak) : 0;
+  std::vector<double> out(static_cast<size_t>(shape.head_dim));
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const double weight = std::exp(scores[i] - peak);
+    sum += weight;
+    for (int32_t d = 0; d < shape.head_dim; ++d) {
+      out[static_cast<size_t>(d)] += weight * keys.v_[(static_cast<size_t>(first) + i) * static_cast<size_t>(shape.head_dim) + static_cast<size_t>(d)];
+    }
+  }
+  for (double& value : out) value /= sum;
+  return out;
+}
+
+void check(const Kernels& kernels, bool f32, const Shape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const PagedKeys keys(kernels, f32, shape, random);
+  AttentionRows in{};
+  in.rows = shape.rows;
+  std::vector<float> q(static_cast<size_t>(shape.rows * shape.head_dim));
+  for (float& value : q) value = std::normal_distribution<float>()(random);
+  for (int32_t r = 0; r < shape.rows; ++r) {
+    in.q[r] = q.data() + r * shape.head_dim;
+    in.position[r] = shape.tokens - shape.rows + r;
+  }
+  in.head_dim = shape.head_dim;
+  in.head_dim_padded = keys.padded_;
+  in.window = shape.window;
+  in.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+  in.softcap = shape.softcap;
+  in.kv_base = reinterpret_cast<const uint8_t*>(keys.memory_.data());
+  in.page_stride = keys.page_bytes_;
+  in.page_table = keys.table_.data();
+  in.kv_tokens = shape.tokens;
+
+  const auto state_size = static_cast<size_t>(shape.rows * (keys.padded_ + 2));
+  std::vector<float> part_memory(state_size, NAN);
+  std::vector<float> total_memory(state_size, 0.0f);
+  const AttentionState part{part_memory.data(), part_memory.data() + shape.rows, part_memory.data() + 2 * shape.rows};
+  const AttentionState total{total_memory.data(), total_memory.data() + shape.rows, total_memory.data() + 2 * shape.rows};
+  std::fill_n(total.max, shape.rows, -1e30f);
+  const auto attend = f32 ? kernels.attend_f32 : kernels.attend_bf16;
+  for (int64_t first = 0; first < shape.tokens; first += kKeySplit) {
+    attend(in, first, std::min<int64_t>(first + kKeySplit, shape.tokens), part);
+    kernels.merge(shape.rows, keys.padded_, part, total);
+  }
+  std::vector<float> sinks(static_cast<size_t>(shape.rows));
+  for (float& sink : sinks) sink = std::normal_distribution<float>()(random);
+  kernels.finish(shape.rows, keys.padded_, shape.sinks ? sinks.data() : nullptr, total);
+
+  for (int32_t r = 0; r < shape.rows; ++r) {
+    const auto want = plain_attention(shape, keys, in.q[r], in.position[r], in.scale, shape.sinks ? &sinks[static_cast<size_t>(r)] : nullptr);
+    for (int32_t d = 0; d < shape.head_dim; ++d) {
+      ASSERT_NEAR(total.out[r * keys.padded_ + d], want[static_cast<size_t>(d)], f32 ? 2e-5 : 3e-2)
+          << kernels.name << (f32 ? " f32" : " bf16") << " head_dim " << shape.head_dim << " tokens " << shape.tokens << " row " << r << " d " << d;
+    }
+  }
+}
+
+TEST(Attention, MatchesPlainSoftmax) {
+  std::vector<const Kernels*> tables = {&scalar_kernels()};
+  if (avx512_kernels() != nullptr) tables.push_back(avx512_kernels());
+  const Shape shapes[] = {
+      {64, 1, 1, 0, 0, false},     {64, 7, 7, 0, 0, false},      {64, 28, 300, 0, 0, false},    {16, 3, 65, 0, 0, false},
+      {80, 5, 129, 0, 0, true},    {96, 4, 1100, 0, 0, false},   {128, 32, 513, 0, 0, false},   {256, 8, 700, 0, 0, false},
+      {64, 9, 1600, 100, 0, true}, {32, 12, 2000, 33, 0, false}, {64, 6, 600, 0, 20.0f, false}, {24, 4, 50, 16, 5.0f, true},
+  };
+  for (const Kernels* kernels : tables) {
+    for (const Shape& shape : shapes) {
+      for (const bool f32 : {false, true}) check(*kernels, f32, shape, 11);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::cpu

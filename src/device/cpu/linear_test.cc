@@ -1,0 +1,173 @@
+// The kernels of each instruction set against the scalar reference, and that against a plain product in double.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "device/cpu/activations.h"
+#include "device/cpu/pack.h"
+#include "device/memory.h"
+
+namespace quire::cpu {
+namespace {
+
+constexpr int64_t kN = 16;
+
+// A strip with random quants and moderate scales.
+struct TestStrip {
+  TestStrip(const TileFormat& format, int64_t k, std::mt19937_64& random) : k_padded(strip_layout(format, k).k_padded) {
+    matrix.format = format;
+    matrix.layout = strip_layout(format, k);
+    matrix.n = kN;
+    matrix.k = k;
+    memory = std::move(*Buffer::allocate(matrix.layout.bytes, "a test"));
+    auto* bytes = reinterpret_cast<uint8_t*>(memory.data());
+    for (int64_t i = 0; i < matrix.layout.bytes; ++i) bytes[i] = static_cast<uint8_t>(random());
+    const bool floats = !format.integer();
+    // 16-bit scales, and 16-bit weights: keep the exponent small.
+    const int64_t wide_end = format.super() ? matrix.layout.scales : (floats ? matrix.layout.bytes : matrix.layout.quants);
+    if (format.quants == Quants::kF32) {
+      for (int64_t i = 0; i < matrix.layout.bytes / 4; ++i) {
+        const float value = std::normal_distribution<float>()(random);
+        std::memcpy(bytes + 4 * i, &value, 4);
+      }
+    } else {
+      for (int64_t i = 0; i < wide_end / 2; ++i) {
+        const bool bf16 = format.scale == Scale::kBF16 || format.quants == Quants::kBF16;
+        const auto value = static_cast<uint16_t>((bf16 ? 0x3c00 : 0x2000) | (random() & (bf16 ? 0x807f : 0x83ff)));
+        std::memcpy(bytes + 2 * i, &value, 2);
+      }
+    }
+    matrix.data = memory.data();
+    const auto* base = reinterpret_cast<const uint8_t*>(memory.data());
+    view = {.super = base, .scales = base + matrix.layout.scales, .mins = base + matrix.layout.mins, .quants = base + matrix.layout.quants,
+            .k_padded = k_padded, .group_shift = 0};
+    for (int32_t group = format.group; group > 32; group /= 2) ++view.group_shift;
+  }
+
+  int64_t k_padded;
+  PackedMatrix matrix;
+  Buffer memory;
+  StripView view;
+};
+
+struct TestRows {
+  TestRows(int64_t rows, int64_t k, std::mt19937_64& random)
+      : memory(std::move(*Buffer::allocate(int64_t{1} << 20, "a test"))),
+        arena(memory.data()),
+        activations(rows, k, {.i8 = true, .bf16 = true, .f32 = true}, arena),
+        values(static_cast<size_t>(rows * k)) {
+    activations.set_rows(rows);
+    for (float& value : values) value = std::normal_distribution<float>()(random);
+    for (int64_t row = 0; row < rows; ++row) activations.store(scalar_kernels(), row, values.data() + row * k, 0, k);
+  }
+
+  Buffer memory;
+  Arena arena;
+  CpuActivations activations;
+  std::vector<float> values;
+};
+
+std::vector<TileFormat> formats() {
+  std::vector<TileFormat> all;
+  for (const DTypeInfo& info : all_dtypes()) all.push_back(tile_format(info.dtype));
+  // Groups wider than the activations', as GPTQ and AWQ checkpoints have them, and bf16 scales.
+  for (const int32_t group : {64, 128, 1024}) all.push_back({.quants = Quants::kI4, .scale = Scale::kF16, .zero = 8, .group = group});
+  all.push_back({.quants = Quants::kI4, .scale = Scale::kBF16, .zero = 8, .group = 128});
+  all.push_back({.quants = Quants::kI8, .scale = Scale::kBF16, .zero = 128, .group = 1024});
+  return all;
+}
+
+TEST(Linear, ScalarMatchesAPlainProduct) {
+  std::mt19937_64 random(3);
+  for (const TileFormat& format : formats()) {
+    const int64_t k = format.super() ? 512 : 1024;
+    const TestStrip strip(format, k, random);
+    TestRows rows(3, k, random);
+    float got[3 * kN];
+    scalar_kernels().linear(format, ActKind::kF32)(format, strip.view, rows.activations.panel(0), got, kN);
+    std::vector<float> weights(static_cast<size_t>(k));
+    for (int64_t lane = 0; lane < kN; ++lane) {
+      decode_strip_row(strip.matrix, strip.matrix.strip(0), lane, 0, k, weights.data());
+      for (int64_t m = 0; m < 3; ++m) {
+        double want = 0;
+        double size = 0;
+        for (int64_t i = 0; i < k; ++i) {
+          const double term = static_cast<double>(weights[static_cast<size_t>(i)]) * rows.values[static_cast<size_t>(m * k + i)];
+          want += term;
+          size += std::abs(term);
+        }
+        EXPECT_NEAR(got[m * kN + lane], want, 1e-5 * size);
+      }
+    }
+  }
+}
+
+TEST(Linear, Int8ActivationsStayNearTheExactProduct) {
+  std::mt19937_64 random(4);
+  for (const TileFormat& format : formats()) {
+    if (!format.integer()) continue;
+    const TestStrip strip(format, 512, random);
+    TestRows rows(2, 512, random);
+    float exact[2 * kN];
+    float got[2 * kN];
+    scalar_kernels().linear(format, ActKind::kF32)(format, strip.view, rows.activations.panel(0), exact, kN);
+    scalar_kernels().linear(format, ActKind::kI8)(format, strip.view, rows.activations.panel(0), got, kN);
+    double error = 0;
+    double size = 0;
+    for (int i = 0; i < 2 * kN; ++i) {
+      error += (got[i] - exact[i]) * (got[i] - exact[i]);
+      size += exact[i] * exact[i];
+    }
+    EXPECT_LT(std::sqrt(error / size), 0.05);
+  }
+}
+
+TEST(Linear, Avx512MatchesScalar) {
+  const Kernels* fast = avx512_kernels();
+  if (fast == nullptr) GTEST_SKIP() << "this CPU lacks AVX-512 VNNI or BF16";
+  std::mt19937_64 random(5);
+  for (const TileFormat& format : formats()) {
+    for (const int64_t k : {int64_t{256}, int64_t{format.super() ? 1024 : 1120}}) {
+      for (const int64_t rows : {1, 2, 3, 4, 6, 8, 12}) {
+        const TestStrip strip(format, k, random);
+        TestRows input(rows, k, random);
+        for (const ActKind kind : {ActKind::kI8, ActKind::kBF16, ActKind::kF32}) {
+          const LinearFn reference = scalar_kernels().linear(format, kind);
+          const LinearFn kernel = fast->linear(format, kind);
+          if (kind == ActKind::kI8 ? !format.integer() : (kind == ActKind::kBF16 && format.quants != Quants::kBF16)) continue;
+          ASSERT_NE(kernel, nullptr);
+          std::vector<float> want(static_cast<size_t>(rows * kN));
+          std::vector<float> got(static_cast<size_t>(rows * kN), NAN);
+          reference(format, strip.view, input.activations.panel(0), want.data(), kN);
+          kernel(format, strip.view, input.activations.panel(0), got.data(), kN);
+          for (size_t i = 0; i < want.size(); ++i) {
+            // Integer products have one order of operations on every CPU; float ones differ in fusing and pairing.
+            if (kind == ActKind::kI8) {
+              ASSERT_EQ(got[i], want[i]) << "quants " << static_cast<int>(format.quants) << " rows " << rows;
+            } else {
+              ASSERT_NEAR(got[i], want[i], 2e-3 * (1 + std::abs(want[i]))) << "quants " << static_cast<int>(format.quants) << " rows " << rows;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Activations, PanelsHoldOnlySizesWithKernels) {
+  for (int64_t rows = 0; rows < 600; ++rows) {
+    int64_t sum = 0;
+    for (const int32_t panel : split_panels(rows)) {
+      EXPECT_TRUE(panel == 1 || panel == 2 || panel == 3 || panel == 4 || panel == 6 || panel == 8 || panel == 12);
+      sum += panel;
+    }
+    EXPECT_EQ(sum, rows);
+  }
+}
+
+}  // namespace
+}  // namespace quire::cpu

@@ -1,0 +1,121 @@
+// Per-row operations of each instruction set against double arithmetic.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "device/cpu/kernels.h"
+
+namespace quire::cpu {
+namespace {
+
+std::vector<const Kernels*> tables() {
+  std::vector<const Kernels*> all = {&scalar_kernels()};
+  if (avx512_kernels() != nullptr) all.push_back(avx512_kernels());
+  return all;
+}
+
+std::vector<float> random_values(size_t n, float size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = size * std::normal_distribution<float>()(random);
+  return values;
+}
+
+TEST(RowOps, RmsNorm) {
+  for (const Kernels* kernels : tables()) {
+    for (const size_t n : {1, 15, 16, 64, 100, 896}) {
+      const auto x = random_values(n, 3, 1);
+      const auto weight = random_values(n, 1, 2);
+      std::vector<float> out(n);
+      kernels->rms_norm(x.data(), weight.data(), static_cast<int64_t>(n), 1e-5f, out.data());
+      double squares = 0;
+      for (const float value : x) squares += static_cast<double>(value) * value;
+      for (size_t i = 0; i < n; ++i) {
+        const double want = x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5) * weight[i];
+        EXPECT_NEAR(out[i], want, 1e-5 * (1 + std::abs(want))) << kernels->name << " n " << n;
+      }
+    }
+  }
+}
+
+TEST(RowOps, GatedActivations) {
+  for (const Kernels* kernels : tables()) {
+    auto gate = random_values(1000, 8, 3);
+    gate[0] = 200;
+    gate[1] = -200;
+    gate[2] = 0;
+    const auto up = random_values(1000, 1, 4);
+    std::vector<float> silu(1000);
+    std::vector<float> gelu(1000);
+    kernels->silu_mul(gate.data(), up.data(), 1000, silu.data());
+    kernels->gelu_tanh_mul(gate.data(), up.data(), 1000, gelu.data());
+    for (size_t i = 0; i < gate.size(); ++i) {
+      const double g = gate[i];
+      EXPECT_NEAR(silu[i], g / (1 + std::exp(-g)) * up[i], 1e-5 * (1 + std::abs(g))) << kernels->name;
+      EXPECT_NEAR(gelu[i], 0.5 * g * (1 + std::tanh(std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g))) * up[i], 1e-5 * (1 + std::abs(g))) << kernels->name;
+    }
+  }
+}
+
+TEST(RowOps, LogSumExpAndSoftcap) {
+  for (const Kernels* kernels : tables()) {
+    for (const size_t n : {1, 17, 5000}) {
+      auto x = random_values(n, 10, 5);
+      double sum = 0;
+      for (const float value : x) sum += std::exp(static_cast<double>(value) - x[0]);
+      EXPECT_NEAR(kernels->log_sum_exp(x.data(), static_cast<int64_t>(n)), x[0] + std::log(sum), 1e-5 * (1 + std::abs(x[0])));
+      const auto before = x;
+      kernels->softcap(x.data(), static_cast<int64_t>(n), 30.0f);
+      for (size_t i = 0; i < n; ++i) EXPECT_NEAR(x[i], 30 * std::tanh(before[i] / 30), 1e-5 * 30);
+    }
+  }
+}
+
+// One f32 scale per 32 values, rounding to nearest, and the sums that weight offsets and mins are corrected with.
+TEST(RowOps, PackInt8) {
+  for (const Kernels* kernels : tables()) {
+    auto x = random_values(64, 5, 6);
+    for (size_t i = 32; i < 64; ++i) x[i] = 0;
+    int8_t q[64];
+    float scales[2];
+    int32_t neg16[4];
+    int32_t neg32[2];
+    float scaled[2];
+    const PanelSlot slot{.rows = 1, .slot = 0, .q = q, .scales = scales, .neg_sums16 = neg16, .neg_sums32 = neg32, .scaled_sums32 = scaled, .bf16 = nullptr, .f32 = nullptr};
+    kernels->pack_i8(x.data(), 0, 64, slot);
+    int32_t sum = 0;
+    for (size_t i = 0; i < 32; ++i) {
+      EXPECT_LE(std::abs(x[i] - static_cast<float>(q[i]) * scales[0]), scales[0] * 0.5001f);
+      sum += q[i];
+    }
+    EXPECT_EQ(neg32[0], -sum);
+    EXPECT_EQ(neg16[0] + neg16[1], -sum);
+    EXPECT_FLOAT_EQ(scaled[0], scales[0] * static_cast<float>(sum));
+    EXPECT_EQ(scales[1], 0.0f);
+    for (size_t i = 32; i < 64; ++i) EXPECT_EQ(q[i], 0);
+  }
+}
+
+// Element-wise code is one source compiled per instruction set, without contraction: the bits agree.
+TEST(RowOps, EveryIsaGivesTheSameBits) {
+  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this CPU lacks AVX-512 VNNI or BF16";
+  const auto x = random_values(1000, 4, 7);
+  const auto y = random_values(1000, 1, 8);
+  std::vector<float> a(1000);
+  std::vector<float> b(1000);
+  for (const auto op : {&Kernels::silu_mul, &Kernels::gelu_tanh_mul}) {
+    (scalar_kernels().*op)(x.data(), y.data(), 1000, a.data());
+    (avx512_kernels()->*op)(x.data(), y.data(), 1000, b.data());
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0);
+  }
+  scalar_kernels().rms_norm(x.data(), y.data(), 1000, 1e-6f, a.data());
+  avx512_kernels()->rms_norm(x.data(), y.data(), 1000, 1e-6f, b.data());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0);
+}
+
+}  // namespace
+}  // namespace quire::cpu
