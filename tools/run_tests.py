@@ -2,7 +2,7 @@
 """Runs every test of the project on what './dev' has built, and closes with one line 'N passed, N failed'.
 
 Suites: the checks of the sources (tools/), the unit tests (ctest, each TEST counted), the end-to-end scripts
-(tests/e2e/*_test.py) and, with --full, the slow scripts (tests/full/) and the unit tests under the sanitizers.
+(tests/e2e) and, with --full, the slow scripts (tests/full) and the unit tests under the sanitizers.
 A script passes with exit status 0 and is skipped with 77; one that closes with a line 'N passed, N failed' of its own
 is counted by that line. Scripts find the program in QUIRE_BIN and the models in the folder QUIRE_MODELS.
 """
@@ -127,7 +127,7 @@ def unit_tests(preset: str, environment: dict) -> Tally:
 
 def scripts(folder: str, environment: dict, limit_s: int) -> Tally:
     tally = Tally()
-    for path in sorted([*ROOT.glob(f"{folder}/*_test.py"), *ROOT.glob(f"{folder}/*.sh")]):
+    for path in sorted([*ROOT.glob(f"{folder}/*.py"), *ROOT.glob(f"{folder}/*.sh")]):
         command = [sys.executable, path] if path.suffix == ".py" else ["bash", path]
         tally.add(run_script(str(path.relative_to(ROOT)), command, environment, limit_s))
     return tally
