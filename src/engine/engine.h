@@ -1,0 +1,55 @@
+// Serves many requests at a time on one model: what the server talks to.
+//
+// submit() and cancel() may be called from any thread; events are delivered on the engine's own thread, which must
+// not be held up. The engine owns checkpoint, tokenizer, template, model, scheduler and cache.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "engine/event.h"
+#include "engine/request.h"
+#include "formats/checkpoint.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace quire {
+
+class Engine {
+ public:
+  using OnEvent = std::function<void(Event event)>;
+  enum class State { kLoading, kReady, kFailed, kDraining };
+
+  virtual ~Engine() = default;
+
+  // Refuses what can never run (kInvalidArgument, kOutOfRange, with the counts) and what the queue has no room for
+  // (kResourceExhausted; see retry_after_s). Otherwise `on_event` will hear exactly one terminal event.
+  virtual Status submit(Request request, OnEvent on_event) = 0;
+  // Ends a request in any state; its terminal event (kCancelled) still comes. Unknown ids are ignored.
+  virtual void cancel(std::string_view request_id) = 0;
+
+  virtual State state() const = 0;
+  virtual Status load_error() const = 0;               // why state() is kFailed
+  // No new requests; returns at once. drained() turns true when the last one has ended.
+  virtual void drain() = 0;
+  virtual bool drained() const = 0;
+  // Seconds after which a refused request is likely to be taken, from the measured rate; at least 1.
+  virtual int64_t retry_after_s() const = 0;
+
+  virtual const Checkpoint& checkpoint() const = 0;    // these four are there from the start, before kReady
+  virtual const Tokenizer& tokenizer() const = 0;
+  virtual const ChatTemplate* chat_template() const = 0;   // null: the model carries none
+  virtual int64_t context() const = 0;
+
+  // JSON documents: what is on, off and why; and one request's timeline (kNotFound when it left the ring).
+  virtual std::string describe_json() const = 0;
+  virtual Result<std::string> trace_json(std::string_view request_id) const = 0;
+  // Metrics in Prometheus' text format.
+  virtual std::string metrics_text() const = 0;
+};
+
+}  // namespace quire
