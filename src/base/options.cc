@@ -51,7 +51,7 @@ std::string_view kind_text(const OptionRow& row) {
 
 Status wrong_value(const OptionRow& row, std::string_view shown_as, const std::string& given) {
   std::string message = std::string(shown_as) + " is " + given + "; it takes ";
-  const std::string range = range_text(row);
+  const std::string range = range_text(row, true);
   if (row.choices.empty()) message += kind_text(row);
   if (!range.empty()) message += (row.choices.empty() ? " of " : "") + range;
   return invalid_argument(std::move(message));
@@ -158,7 +158,7 @@ std::string default_text(const OptionRow& row) {
       row.member);
 }
 
-std::string range_text(const OptionRow& row) {
+std::string range_text(const OptionRow& row, bool exact) {
   if (!row.choices.empty()) {
     std::string text;
     for (size_t i = 0; i < row.choices.size(); ++i) {
@@ -168,7 +168,8 @@ std::string range_text(const OptionRow& row) {
     return text;
   }
   const bool has_minimum = std::isfinite(row.minimum);
-  const bool has_maximum = std::isfinite(row.maximum) && row.maximum < std::numeric_limits<int32_t>::max();
+  constexpr double kLargestOfInterest = 1e6;
+  const bool has_maximum = std::isfinite(row.maximum) && (exact || row.maximum <= kLargestOfInterest);
   if (!has_minimum && !has_maximum) return {};
   const std::string minimum = row.above_minimum ? "above " + number_text(row.minimum) : number_text(row.minimum);
   if (!has_maximum) return row.above_minimum ? minimum : minimum + " or more";

@@ -97,7 +97,8 @@ const OptionRow* find_option(std::string_view name);  // null: no such option
 std::string environment_name(const OptionRow& row);  // "QUIRE_TOP_K"
 std::string json_key(const OptionRow& row);          // "top_k"
 std::string default_text(const OptionRow& row);      // "0.7"; empty for switches and lists
-std::string range_text(const OptionRow& row);        // "0 or more", "above 0, at most 1"; empty: any
+// "0 or more", "above 0, at most 1"; empty: any. Limits that only guard against overflow are left out unless `exact`.
+std::string range_text(const OptionRow& row, bool exact = false);
 
 bool is_switch(const OptionRow& row);
 bool is_list(const OptionRow& row);

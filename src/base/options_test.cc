@@ -56,6 +56,8 @@ TEST(OptionTable, SpellsNamesForEveryPlace) {
   EXPECT_EQ(range_text(*find_option("isa")), "auto, scalar or avx512");
   EXPECT_EQ(range_text(*find_option("seed")), "0 or more");
   EXPECT_EQ(range_text(*find_option("min-p")), "0 to 1");
+  EXPECT_EQ(range_text(*find_option("top-k")), "0 or more");
+  EXPECT_EQ(range_text(*find_option("top-k"), true), "0 to 2147483647");
 }
 
 TEST(SetOption, ReadsEveryKind) {
@@ -91,8 +93,8 @@ TEST(SetOption, SaysWhatIsWrongAndWhatItTakes) {
       {"top-p", "1.01", "--top-p is 1.01; it takes a number of above 0, at most 1"},
       {"seed", "-1", "--seed is \"-1\"; it takes a whole number of 0 or more"},
       {"isa", "sse", "--isa is \"sse\"; it takes auto, scalar or avx512"},
-      {"stop-token-ids", "1,,2", "--stop-token-ids is \"1,,2\"; it takes a list of whole numbers of 0 or more"},
-      {"stop-token-ids", "1,-2", "--stop-token-ids is 1,-2; it takes a list of whole numbers of 0 or more"},
+      {"stop-token-ids", "1,,2", "--stop-token-ids is \"1,,2\"; it takes a list of whole numbers of 0 to 2147483647"},
+      {"stop-token-ids", "1,-2", "--stop-token-ids is 1,-2; it takes a list of whole numbers of 0 to 2147483647"},
       {"raw", "yes", "--raw is \"yes\"; it takes true or false"},
   };
   for (const auto& c : cases) {
@@ -124,7 +126,8 @@ TEST(ReadEnvironment, SetsWhatTheCommandTakes) {
   EXPECT_EQ(options.threads, 0);
   ASSERT_EQ(setenv("QUIRE_TOP_K", "many", 1), 0);
   EXPECT_TRUE(read_environment(options, kScore).ok());
-  EXPECT_EQ(read_environment(options, kRun).message(), "QUIRE_TOP_K is \"many\"; it takes a whole number of 0 or more");
+  EXPECT_EQ(read_environment(options, kRun).message(),
+            "QUIRE_TOP_K is \"many\"; it takes a whole number of 0 to 2147483647");
   unsetenv("QUIRE_TOP_K");
   unsetenv("QUIRE_THREADS");
 }

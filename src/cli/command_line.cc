@@ -49,6 +49,7 @@ struct Parser {
       if (option.short_name != 0) names += std::string(",-") + option.short_name;
       const auto accept = [](const CLI::results_t&) { return true; };
       CLI::Option* added = is_switch(option) ? app->add_flag(names) : app->add_option(names, accept);
+      if (is_switch(option)) added->disable_flag_override();
       if (is_list(option)) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       options.emplace_back(&option, added);
     }
@@ -124,6 +125,11 @@ int parse_and_execute(int argc, const char* const* argv) {
     return std::fputs(overview_help().c_str(), stdout), 0;
   } catch (const CLI::ExtrasError&) {
     return fail(explain_extras(root, parsers));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();
+    const std::string name = what.substr(0, what.find_first_of(": "));
+    return fail(invalid_argument((name.starts_with('-') ? "" : "--") + name + " takes " +
+                                 (what.find("override") == std::string::npos ? "one value" : "no value")));
   } catch (const CLI::ParseError& error) {
     return fail(invalid_argument(std::string(error.what()) + "; `quire COMMAND --help` lists the options"));
   }

@@ -46,7 +46,7 @@ Result<JsonObject> answer(Generator& generator, Options options, JsonRequest& re
       .text("text", result.text)
       .text("finish_reason", result.finish_reason)
       .object("timings", timings_json(result.timings));
-  if (!options.seed) object.unsigned_number("seed", generation.sampling.seed);
+  if (seed_was_drawn(options, generation)) object.unsigned_number("seed", generation.sampling.seed);
   return object;
 }
 
@@ -68,7 +68,7 @@ Result<GenerateResult> say(Generator& generator, const Options& options, Convers
   std::fflush(stdout);
   conversation.remember(text, result.text);
   std::string report = timings_text(result.timings);
-  if (!options.seed && request.sampling.temperature > 0) report += "; seed " + std::to_string(request.sampling.seed);
+  if (seed_was_drawn(options, request)) report += "; seed " + std::to_string(request.sampling.seed);
   note(report);
   if (result.finish_reason == "length") {
     note(options.max_tokens ? "The answer stopped at --max-tokens."

@@ -44,8 +44,8 @@ void print(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, const Sc
   if (!result.next_logprob.empty()) {
     const double sum = std::accumulate(result.next_logprob.begin(), result.next_logprob.end(), 0.0);
     const auto scored = static_cast<int64_t>(result.next_logprob.size());
-    std::printf("\nperplexity %.3f over %s tokens\n", std::exp(-sum / static_cast<double>(scored)),
-                count_text(scored).c_str());
+    std::printf("\nperplexity %.3f over %s\n", std::exp(-sum / static_cast<double>(scored)),
+                counted(scored, "token").c_str());
   }
   rows = {};
   for (size_t i = 0; i < result.top.size() && i < kShownCandidates; ++i) {

@@ -39,7 +39,7 @@ Status command_tokenize(const Invocation& invocation) {
   std::vector<std::vector<std::string>> rows;
   for (const int32_t id : ids) rows.push_back({std::to_string(id), visible_text(tokenizer->token_bytes(id, true))});
   std::fputs(table_text(rows, "", "rl").c_str(), stdout);
-  std::printf("%s\n", styled(stdout, Style::kDim, count_text(static_cast<int64_t>(ids.size())) + " tokens").c_str());
+  std::printf("%s\n", styled(stdout, Style::kDim, counted(static_cast<int64_t>(ids.size()), "token")).c_str());
   return {};
 }
 

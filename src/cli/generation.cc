@@ -66,14 +66,23 @@ Result<GenerateRequest> generate_request(const Options& options, const Hparams& 
 }
 
 std::string timings_text(const GenerateTimings& timings) {
-  std::string text = "prompt " + count_text(timings.prompt_tokens) + " tokens";
+  const auto speed = [](double tokens_per_s) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%.1f tok/s", tokens_per_s);
+    return std::string(buffer);
+  };
+  char ttft[48];
+  std::snprintf(ttft, sizeof ttft, ", first token after %.0f ms", timings.ttft_ms);
+  std::string text = "prompt " + counted(timings.prompt_tokens, "token");
   if (timings.cached_tokens > 0) text += " (" + count_text(timings.cached_tokens) + " cached)";
-  char buffer[160];
-  std::snprintf(buffer, sizeof buffer,
-                ", first token after %.0f ms, prefill %.1f tok/s; answer %s tokens, decode %.1f tok/s", timings.ttft_ms,
-                per_second(prefilled_tokens(timings), timings.prefill_ms), count_text(timings.generated_tokens).c_str(),
-                per_second(decoded_tokens(timings), timings.decode_ms));
-  return text + buffer;
+  text += ttft + (", prefill " + speed(per_second(prefilled_tokens(timings), timings.prefill_ms)));
+  text += "; answer " + counted(timings.generated_tokens, "token");
+  if (decoded_tokens(timings) > 0) text += ", decode " + speed(per_second(decoded_tokens(timings), timings.decode_ms));
+  return text;
+}
+
+bool seed_was_drawn(const Options& options, const GenerateRequest& request) {
+  return !options.seed && request.sampling.temperature > 0;
 }
 
 JsonObject timings_json(const GenerateTimings& timings) {

@@ -25,6 +25,9 @@ Result<GenerateRequest> generate_request(const Options& options, const Hparams& 
 // One line for people: tokens, time to first token, speeds.
 std::string timings_text(const GenerateTimings& timings);
 
+// Whether the answer depends on a seed that nobody gave, so that it has to be reported.
+bool seed_was_drawn(const Options& options, const GenerateRequest& request);
+
 JsonObject timings_json(const GenerateTimings& timings);
 
 }  // namespace quire

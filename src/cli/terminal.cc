@@ -54,6 +54,10 @@ std::string count_text(int64_t count) {
   return digits;
 }
 
+std::string counted(int64_t count, std::string_view noun) {
+  return count_text(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
 std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent,
                        std::string_view alignment) {
   std::vector<size_t> widths;

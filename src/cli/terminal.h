@@ -16,8 +16,9 @@ enum class Style { kHeading, kDim, kError, kPrompt };
 // `text` in the style where `file` is a terminal that shows colours (NO_COLOR is unset), else as it is.
 std::string styled(std::FILE* file, Style style, std::string_view text);
 
-std::string bytes_text(int64_t bytes);  // "98.4 MB"; decimal units, as disks and downloads count
-std::string count_text(int64_t count);  // "49,152"
+std::string bytes_text(int64_t bytes);                      // "98.4 MB"; decimal units, as disks and downloads count
+std::string count_text(int64_t count);                      // "49,152"
+std::string counted(int64_t count, std::string_view noun);  // "1 token", "1,200 tokens"
 
 // Rows of cells as columns two spaces apart. `alignment` has a letter a column, l or r; the last one holds for the rest.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "",

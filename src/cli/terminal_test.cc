@@ -16,6 +16,8 @@ TEST(Terminal, WritesNumbersForPeople) {
   EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(count_text(49152), "49,152");
   EXPECT_EQ(count_text(-1234567), "-1,234,567");
+  EXPECT_EQ(counted(1, "token"), "1 token");
+  EXPECT_EQ(counted(1000, "token"), "1,000 tokens");
 }
 
 TEST(Terminal, AlignsColumnsByCharacters) {
