@@ -9,14 +9,21 @@ namespace quire {
 namespace {
 
 constexpr std::string_view kPrefix = "tokenizer.ggml.";
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";   // U+2581
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 enum class TokenType { kUndefined, kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 // Texts that end a generation wherever a vocabulary has them as control tokens: files name only one EOS.
-constexpr std::array<std::string_view, 9> kEndTexts = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>", "</s>", "<|end_of_text|>",
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
+constexpr std::array<std::string_view, 9> kEndTexts = {"<|eot_id|>",
+                                                       "<|im_end|>",
+                                                       "<|end|>",
+                                                       "<end_of_turn>",
+                                                       "<|endoftext|>",
+                                                       "<|eom_id|>",
+                                                       "</s>",
+                                                       "<|end_of_text|>",
+                                                       "<\xEF\xBD\x9C"
+                                                       "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
 
 // Keys that name a special token, and what chat templates call it.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kSpecialKeys = {{
@@ -137,8 +144,8 @@ Status read_merges(const Checkpoint& checkpoint, TokenizerSpec* spec) {
     }
     const Merge merge{spec->vocabulary.find(line.substr(0, space)), spec->vocabulary.find(line.substr(space + 1))};
     if (merge.left < 0 || merge.right < 0) {
-      return corrupt("entry " + std::to_string(spec->merges.size()) + " of tokenizer.ggml.merges joins what is no token: '" +
-                     std::string(line) + "'");
+      return corrupt("entry " + std::to_string(spec->merges.size()) +
+                     " of tokenizer.ggml.merges joins what is no token: '" + std::string(line) + "'");
     }
     spec->merges.push_back(merge);
   }
@@ -149,10 +156,10 @@ Status read_scores(const Checkpoint& checkpoint, std::span<const TokenType> type
   QUIRE_ASSIGN_OR_RETURN(const auto* scores,
                          optional_key<std::vector<double>>(checkpoint, "scores", "an array of floats"));
   if (scores == nullptr || scores->size() != types.size()) {
-    return corrupt("tokenizer.ggml.scores " +
-                   (scores == nullptr ? std::string("is missing")
-                                      : "has " + std::to_string(scores->size()) + " entries for " +
-                                            std::to_string(types.size()) + " tokens"));
+    return corrupt("tokenizer.ggml.scores " + (scores == nullptr
+                                                   ? std::string("is missing")
+                                                   : "has " + std::to_string(scores->size()) + " entries for " +
+                                                         std::to_string(types.size()) + " tokens"));
   }
   spec->scores.reserve(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
@@ -165,8 +172,9 @@ Status read_scores(const Checkpoint& checkpoint, std::span<const TokenType> type
 Status read_byte_level(const Checkpoint& checkpoint, TokenizerSpec* spec, bool* adds_bos) {
   QUIRE_ASSIGN_OR_RETURN(const auto* name, optional_key<std::string>(checkpoint, "pre", "a string"));
   if (name == nullptr) {
-    return unsupported("the file names no pre-tokenizer (tokenizer.ggml.pre); convert the model again with a newer "
-                       "converter");
+    return unsupported(
+        "the file names no pre-tokenizer (tokenizer.ggml.pre); convert the model again with a newer "
+        "converter");
   }
   QUIRE_ASSIGN_OR_RETURN(GgufPreTokenizer pre, gguf_pre_tokenizer(*name));
   QUIRE_ASSIGN_OR_RETURN(const auto tokens, tokens_of(checkpoint));
@@ -190,8 +198,9 @@ Status read_sentencepiece(const Checkpoint& checkpoint, TokenizerSpec* spec) {
   QUIRE_RETURN_IF_ERROR(read_scores(checkpoint, types, spec));
   QUIRE_ASSIGN_OR_RETURN(const bool removes_whitespace, flag(checkpoint, "remove_extra_whitespaces", false));
   if (removes_whitespace) {
-    return unsupported("the tokenizer removes extra whitespace (tokenizer.ggml.remove_extra_whitespaces), which quire "
-                       "does not support");
+    return unsupported(
+        "the tokenizer removes extra whitespace (tokenizer.ggml.remove_extra_whitespaces), which quire "
+        "does not support");
   }
   QUIRE_ASSIGN_OR_RETURN(const bool prefix, flag(checkpoint, "add_space_prefix", true));
   if (prefix) spec->normalizer.push_back({NormalizerStep::Kind::kPrepend, "", std::string(kSpaceMark)});
@@ -226,7 +235,8 @@ Result<TokenizerSpec> gguf_tokenizer_spec(const Checkpoint& checkpoint) {
   } else if (*model == "gpt2") {
     QUIRE_RETURN_IF_ERROR(read_byte_level(checkpoint, &spec, &adds_bos));
   } else {
-    return unsupported("the tokenizer model '" + *model + "' (tokenizer.ggml.model) is not one that quire knows: it reads "
+    return unsupported("the tokenizer model '" + *model +
+                       "' (tokenizer.ggml.model) is not one that quire knows: it reads "
                        "'gpt2' and 'llama'");
   }
 

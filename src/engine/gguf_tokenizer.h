@@ -24,7 +24,7 @@ struct GgufPreTokenizer {
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> steps;
   bool ignore_merges = false;
-  bool adds_bos = false;          // unless tokenizer.ggml.add_bos_token says otherwise
+  bool adds_bos = false;  // unless tokenizer.ggml.add_bos_token says otherwise
 };
 Result<GgufPreTokenizer> gguf_pre_tokenizer(std::string_view name);
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";   // U+2581
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 Status unknown_kind(const std::string& what, const std::string& kind) {
   return unsupported("tokenizer.json: the " + what + " '" + kind + "' is not one that quire knows");
@@ -30,7 +30,8 @@ Result<std::string> text_member(const Json& object, const char* name, const std:
 Result<bool> bool_member(const Json& object, const char* name, bool otherwise, const std::string& where) {
   const auto it = object.find(name);
   if (it == object.end() || it->is_null()) return otherwise;
-  if (!it->is_boolean()) return corrupt("tokenizer.json: '" + std::string(name) + "' of the " + where + " is not a bool");
+  if (!it->is_boolean())
+    return corrupt("tokenizer.json: '" + std::string(name) + "' of the " + where + " is not a bool");
   return it->get<bool>();
 }
 
@@ -245,7 +246,7 @@ Status build_vocabulary(const HfTokenizerParts& parts, TokenizerSpec* spec) {
     bytes += token.text.size();
   }
   constexpr uint32_t kHole = 0xFFFFFFFFu;
-  std::vector<uint32_t> source(size, kHole);   // index in parts.tokens, or after those in added_tokens
+  std::vector<uint32_t> source(size, kHole);  // index in parts.tokens, or after those in added_tokens
   for (size_t i = 0; i < parts.ids.size(); ++i) {
     uint32_t& slot = source[static_cast<size_t>(parts.ids[i])];
     if (slot != kHole) {
@@ -257,7 +258,7 @@ Status build_vocabulary(const HfTokenizerParts& parts, TokenizerSpec* spec) {
   for (size_t i = 0; i < spec->added_tokens.size(); ++i) {
     const AddedToken& token = spec->added_tokens[i];
     uint32_t& slot = source[static_cast<size_t>(token.id)];
-    const std::string_view there = slot == kHole                 ? std::string_view(token.text)
+    const std::string_view there = slot == kHole                ? std::string_view(token.text)
                                    : slot < parts.tokens.size() ? parts.tokens[slot]
                                                                 : spec->added_tokens[slot - parts.tokens.size()].text;
     if (there != token.text) {
@@ -356,7 +357,8 @@ Status read_template(const Json& component, TokenizerSpec* spec) {
     }
     for (const Json& id : (*token)["ids"]) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() >= static_cast<uint64_t>(spec->vocabulary.size())) {
-        return corrupt("tokenizer.json: the post-processor's special token '" + name + "' has an id outside the vocabulary");
+        return corrupt("tokenizer.json: the post-processor's special token '" + name +
+                       "' has an id outside the vocabulary");
       }
       (after_text ? spec->suffix_ids : spec->prefix_ids).push_back(id.get<int32_t>());
     }
@@ -368,7 +370,7 @@ Status read_post_processor(const Json& document, bool* has_template, TokenizerSp
   QUIRE_ASSIGN_OR_RETURN(const auto list, components(document, "post_processor", "processors"));
   for (const Json* component : list) {
     QUIRE_ASSIGN_OR_RETURN(const std::string type, text_member(*component, "type", "post_processor"));
-    if (type == "ByteLevel") continue;   // adjusts offsets only
+    if (type == "ByteLevel") continue;  // adjusts offsets only
     if (type != "TemplateProcessing") return unknown_kind("post-processor", type);
     QUIRE_RETURN_IF_ERROR(read_template(*component, spec));
     *has_template = true;
@@ -405,7 +407,8 @@ Status apply_config(const Json& config, bool has_template, TokenizerSpec* spec) 
   if (eos_id >= 0) spec->end_of_generation_ids.push_back(eos_id);
 
   std::string kind;
-  if (const auto it = config.find("tokenizer_class"); it != config.end() && it->is_string()) kind = it->get<std::string>();
+  if (const auto it = config.find("tokenizer_class"); it != config.end() && it->is_string())
+    kind = it->get<std::string>();
   constexpr std::array<std::string_view, 4> kRebuilders = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer",
                                                            "CohereTokenizer"};
   const bool rebuilds = std::any_of(kRebuilders.begin(), kRebuilders.end(), [&kind](std::string_view name) {
@@ -461,7 +464,8 @@ Result<std::vector<std::pair<std::string, std::string>>> hf_special_token_texts(
   QUIRE_ASSIGN_OR_RETURN(const Json config, parse_document(checkpoint, "tokenizer_config.json"));
   QUIRE_ASSIGN_OR_RETURN(const Json map, parse_document(checkpoint, "special_tokens_map.json"));
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const char* name : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+  for (const char* name :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     std::optional<std::string> text = token_text(config, name);
     if (!text) text = token_text(map, name);
     if (text) texts.emplace_back(name, std::move(*text));

@@ -93,7 +93,9 @@ class Handler : public nlohmann::json_sax<Json> {
     if (error_.empty()) error_ = std::move(what);
     return false;
   }
-  bool refuse_id() { return refuse("gives the token '" + key_ + "' an id outside 0.." + std::to_string(Vocabulary::kMaxSize - 1)); }
+  bool refuse_id() {
+    return refuse("gives the token '" + key_ + "' an id outside 0.." + std::to_string(Vocabulary::kMaxSize - 1));
+  }
 
   bool at_model_member(std::string_view name) const {
     return stack_.size() == 2 && model_ != nullptr && stack_.back() == model_ && key_ == name;
@@ -145,7 +147,8 @@ class Handler : public nlohmann::json_sax<Json> {
   // The older spelling: "left right", neither with a space in it.
   bool merge_line(std::string_view line) {
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) return refuse(kBadMerge);
+    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+      return refuse(kBadMerge);
     parts_->merge_parts.add(line.substr(0, space));
     parts_->merge_parts.add(line.substr(space + 1));
     return true;
@@ -153,10 +156,10 @@ class Handler : public nlohmann::json_sax<Json> {
 
   HfTokenizerParts* parts_;
   Json root_;
-  std::vector<Json*> stack_;     // open containers; pointers hold while a child is open, as nothing is added beside it
+  std::vector<Json*> stack_;  // open containers; pointers hold while a child is open, as nothing is added beside it
   const Json* model_ = nullptr;
   std::string key_;
-  size_t vocab_depth_ = 0;       // stack size within model.vocab; 0: elsewhere
+  size_t vocab_depth_ = 0;  // stack size within model.vocab; 0: elsewhere
   size_t merges_depth_ = 0;
   bool in_pair_ = false;
   int pair_size_ = 0;

@@ -33,10 +33,10 @@ class StringList {
 };
 
 struct HfTokenizerParts {
-  StringList tokens;               // model.vocab, in file order
-  std::vector<int32_t> ids;        // of each token; >= 0, below Vocabulary::kMaxSize
-  StringList merge_parts;          // model.merges: left and right in turn
-  std::string rest;                // the document with model.vocab and model.merges left empty, as JSON text
+  StringList tokens;         // model.vocab, in file order
+  std::vector<int32_t> ids;  // of each token; >= 0, below Vocabulary::kMaxSize
+  StringList merge_parts;    // model.merges: left and right in turn
+  std::string rest;          // the document with model.vocab and model.merges left empty, as JSON text
 };
 
 Result<HfTokenizerParts> read_hf_tokenizer(const std::string& tokenizer_json);

@@ -82,7 +82,7 @@ const AddedTokenFinder::Entry* AddedTokenFinder::longest_at(std::string_view tex
 
 std::vector<AddedTokenFinder::Segment> AddedTokenFinder::find(std::string_view text, const Decide& decide) const {
   std::vector<Segment> segments;
-  size_t plain = 0;   // where the ordinary text begins that is not yet in a segment
+  size_t plain = 0;  // where the ordinary text begins that is not yet in a segment
   for (size_t at = 0; !entries_.empty() && at < text.size();) {
     const uint32_t* first = &first_by_byte_[byte_at(text, at)];
     const Entry* entry = first[0] == first[1] ? nullptr : longest_at(text, at);

@@ -22,14 +22,14 @@ class AddedTokenFinder {
   static constexpr size_t kMaxTokenBytes = 4096;
 
   struct Entry {
-    std::string pattern;   // what to look for: the token's text, or that in normalized form
+    std::string pattern;  // what to look for: the token's text, or that in normalized form
     AddedToken token;
   };
 
   enum class Decision {
     kTake,
-    kPassOver,   // its text is ordinary text; look on behind it
-    kRetry,      // look on at the character after its first
+    kPassOver,  // its text is ordinary text; look on behind it
+    kRetry,     // look on at the character after its first
   };
   using Decide = std::function<Decision(const AddedToken& token, TextRange range)>;
 
@@ -38,7 +38,7 @@ class AddedTokenFinder {
 
   struct Segment {
     TextRange range;
-    int32_t id = -1;   // -1: ordinary text
+    int32_t id = -1;  // -1: ordinary text
   };
 
   // Cuts `text` (valid UTF-8) into ordinary text and tokens, in order. Empty segments are left out.
@@ -51,8 +51,8 @@ class AddedTokenFinder {
   // The longest pattern at `at`; null: none.
   const Entry* longest_at(std::string_view text, size_t at) const;
 
-  std::vector<Entry> entries_;               // sorted by pattern
-  std::array<uint32_t, 257> first_by_byte_{};   // entries that begin with byte b: [first[b], first[b + 1])
+  std::vector<Entry> entries_;                 // sorted by pattern
+  std::array<uint32_t, 257> first_by_byte_{};  // entries that begin with byte b: [first[b], first[b + 1])
 };
 
 }  // namespace quire

@@ -10,14 +10,14 @@
 namespace quire {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";   // U+2581
-constexpr int32_t kMerged = -1;                           // id of a symbol that its neighbour took up
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+constexpr int32_t kMerged = -1;                          // id of a symbol that its neighbour took up
 
 bool later(const BpeModel::Candidate& a, const BpeModel::Candidate& b) { return a.key > b.key; }
 
 // Maps floats to integers of the opposite order.
 uint32_t descending_key(float score) {
-  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);   // -0 becomes +0
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 becomes +0
   const uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
   return ~ascending;
 }

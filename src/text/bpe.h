@@ -25,13 +25,13 @@ class BpeModel {
 
   struct Symbol {
     int32_t id = 0;
-    uint32_t begin = 0;   // byte offset in the piece
+    uint32_t begin = 0;  // byte offset in the piece
     int32_t previous = 0;
     int32_t next = 0;
   };
   struct Candidate {
-    uint64_t key = 0;     // priority, then position: lowest first
-    uint32_t end = 0;     // of the joined symbol; tells whether its parts are still the same
+    uint64_t key = 0;  // priority, then position: lowest first
+    uint32_t end = 0;  // of the joined symbol; tells whether its parts are still the same
     int32_t id = 0;
   };
   struct Workspace {
@@ -63,7 +63,7 @@ class BpeModel {
   // Byte-level: the id of each byte's stand-in. Byte fallback: of "<0x00>".."<0xFF>". -1: no such token.
   std::array<int32_t, 256> byte_ids_{};
   bool cuts_at_spaces_ = false;
-  std::bitset<256> joins_space_;   // last bytes of characters that some token holds before a U+2581
+  std::bitset<256> joins_space_;  // last bytes of characters that some token holds before a U+2581
 };
 
 }  // namespace quire

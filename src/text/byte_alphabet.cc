@@ -13,7 +13,7 @@ constexpr bool stands_for_itself(uint32_t byte) {
 
 struct Alphabet {
   std::array<uint16_t, 256> stand_in{};
-  std::array<int16_t, 0x100 + 68> byte{};   // by code point; -1: none
+  std::array<int16_t, 0x100 + 68> byte{};  // by code point; -1: none
 };
 
 constexpr Alphabet kAlphabet = [] {

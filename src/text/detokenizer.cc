@@ -5,7 +5,9 @@ namespace quire {
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool render_special)
     : tokenizer_(&tokenizer), render_special_(render_special), repair_(tokenizer.replaces_each_bad_byte()) {}
 
-std::string Detokenizer::push(int32_t id) { return trim_start(repair_.push(tokenizer_->token_bytes(id, render_special_))); }
+std::string Detokenizer::push(int32_t id) {
+  return trim_start(repair_.push(tokenizer_->token_bytes(id, render_special_)));
+}
 
 std::string Detokenizer::finish() {
   std::string text = trim_start(repair_.finish());

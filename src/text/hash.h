@@ -25,7 +25,8 @@ inline uint64_t hash_bytes(std::string_view bytes) {
     bytes.remove_prefix(8);
   }
   uint64_t tail = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) tail |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << 8 * i;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    tail |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << 8 * i;
   return fold_multiply(h ^ tail, kOdd1);
 }
 

@@ -40,18 +40,16 @@ class MergeTable {
  private:
   static constexpr int kIdBits = 20;
   static constexpr int kRankBits = 24;
-  static constexpr uint64_t kFree = ~uint64_t{0};   // no pair: ids stop short of 2^20 - 1
+  static constexpr uint64_t kFree = ~uint64_t{0};  // no pair: ids stop short of 2^20 - 1
 
   static uint64_t pair_key(int32_t left, int32_t right) {
     return static_cast<uint64_t>(left) << kIdBits | static_cast<uint64_t>(right);
   }
-  size_t slot_of(uint64_t pair) const {
-    return static_cast<size_t>(fold_multiply(pair, 0x9E3779B97F4A7C15u)) & mask_;
-  }
+  size_t slot_of(uint64_t pair) const { return static_cast<size_t>(fold_multiply(pair, 0x9E3779B97F4A7C15u)) & mask_; }
 
   std::vector<uint64_t> slots_;
   size_t mask_ = 0;
-  std::vector<int32_t> results_;   // by rank
+  std::vector<int32_t> results_;  // by rank
 };
 
 }  // namespace quire

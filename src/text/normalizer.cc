@@ -15,10 +15,11 @@ constexpr char32_t kYoungComposite = 0x11938;
 constexpr utf8proc_int32_t kYoungSecondPart = 0x11930;
 
 // Everything below is its own NFC and composes with nothing before it.
-constexpr unsigned char kFirstUnstableLead = 0xCC;   // of U+0300
+constexpr unsigned char kFirstUnstableLead = 0xCC;  // of U+0300
 
 bool is_trivially_nfc(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < kFirstUnstableLead; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < kFirstUnstableLead; });
 }
 
 int combining_class(utf8proc_int32_t c) {
@@ -31,7 +32,7 @@ bool begins_segment(utf8proc_int32_t c) {
 }
 
 void decompose(char32_t c, std::vector<utf8proc_int32_t>* out) {
-  utf8proc_int32_t parts[16];   // the longest canonical decomposition has four
+  utf8proc_int32_t parts[16];  // the longest canonical decomposition has four
   int boundary = 0;
   const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 16, UTF8PROC_DECOMPOSE, &boundary);
   if (c != kYoungComposite && n > 0 && n <= 16) {
@@ -53,8 +54,8 @@ void reorder_marks(std::vector<utf8proc_int32_t>* code_points) {
 }
 
 void compose(utf8proc_int32_t* first, utf8proc_int32_t* last, std::string* out) {
-  const auto n = utf8proc_normalize_utf32(first, last - first,
-                                          static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const auto n =
+      utf8proc_normalize_utf32(first, last - first, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   for (utf8proc_ssize_t i = 0; i < n; ++i) append_utf8(static_cast<char32_t>(first[i]), out);
 }
 

@@ -48,7 +48,7 @@ class PieceCache {
   struct Entry {
     std::array<int32_t, kMaxIds> ids{};
     uint8_t id_count = 0;
-    uint8_t key_bytes = 0;   // 0: free
+    uint8_t key_bytes = 0;  // 0: free
     std::array<char, kMaxKeyBytes> key{};
   };
 

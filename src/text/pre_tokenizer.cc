@@ -123,9 +123,15 @@ void apply_behavior(SplitBehavior behavior, const Parts& parts, size_t offset, s
     case SplitBehavior::kIsolated:
       for (const Part& part : parts) out->push_back(part.range);
       break;
-    case SplitBehavior::kMergedWithPrevious: merge_with_previous(parts, out); break;
-    case SplitBehavior::kMergedWithNext: merge_with_next(parts, out); break;
-    case SplitBehavior::kContiguous: merge_alike(parts, out); break;
+    case SplitBehavior::kMergedWithPrevious:
+      merge_with_previous(parts, out);
+      break;
+    case SplitBehavior::kMergedWithNext:
+      merge_with_next(parts, out);
+      break;
+    case SplitBehavior::kContiguous:
+      merge_alike(parts, out);
+      break;
   }
   size_t kept = first;
   for (size_t i = first; i < out->size(); ++i) {
@@ -159,19 +165,34 @@ struct PreTokenizer::Step {
 
 Status PreTokenizer::Step::match(std::string_view text, std::optional<Regex::Search>* search, Parts* parts) const {
   switch (matcher) {
-    case Matcher::kGpt2: match_scanner(text, gpt2_match_end, parts); break;
+    case Matcher::kGpt2:
+      match_scanner(text, gpt2_match_end, parts);
+      break;
     case Matcher::kLlama3:
-      match_scanner(text, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 3); }, parts);
+      match_scanner(
+          text, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 3); }, parts);
       break;
     case Matcher::kQwen2:
-      match_scanner(text, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 1); }, parts);
+      match_scanner(
+          text, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 1); }, parts);
       break;
-    case Matcher::kTrailingSpace: match_trailing_space(text, parts); break;
-    case Matcher::kRegex: QUIRE_RETURN_IF_ERROR(match_regex(text, &**search, parts)); break;
-    case Matcher::kLiteral: match_literal(text, spec.pattern, parts); break;
-    case Matcher::kDigits: match_characters(text, kNumeric, parts); break;
-    case Matcher::kPunctuation: match_characters(text, kPunctuationBit, parts); break;
-    case Matcher::kNone: break;
+    case Matcher::kTrailingSpace:
+      match_trailing_space(text, parts);
+      break;
+    case Matcher::kRegex:
+      QUIRE_RETURN_IF_ERROR(match_regex(text, &**search, parts));
+      break;
+    case Matcher::kLiteral:
+      match_literal(text, spec.pattern, parts);
+      break;
+    case Matcher::kDigits:
+      match_characters(text, kNumeric, parts);
+      break;
+    case Matcher::kPunctuation:
+      match_characters(text, kPunctuationBit, parts);
+      break;
+    case Matcher::kNone:
+      break;
   }
   add_rest(text.size(), parts);
   if (spec.invert) {
@@ -250,10 +271,15 @@ Result<PreTokenizer> PreTokenizer::create(const std::vector<PreTokenizerStep>& s
         if (spec.pattern.empty()) return unsupported("the pre-tokenizer splits at an empty string");
         step.matcher = Matcher::kLiteral;
         break;
-      case PreTokenizerStep::Kind::kDigits: step.matcher = Matcher::kDigits; break;
-      case PreTokenizerStep::Kind::kPunctuation: step.matcher = Matcher::kPunctuation; break;
+      case PreTokenizerStep::Kind::kDigits:
+        step.matcher = Matcher::kDigits;
+        break;
+      case PreTokenizerStep::Kind::kPunctuation:
+        step.matcher = Matcher::kPunctuation;
+        break;
       case PreTokenizerStep::Kind::kPrefixSpace:
-      case PreTokenizerStep::Kind::kByteStandIns: break;
+      case PreTokenizerStep::Kind::kByteStandIns:
+        break;
       case PreTokenizerStep::Kind::kMetaspace:
         if (spec.pattern.empty()) return unsupported("the Metaspace pre-tokenizer has no replacement");
         if (spec.split) {

@@ -19,7 +19,7 @@ namespace quire {
 // Pieces of `text`, which views the caller's text or, where a step changed it, `storage`.
 struct PieceList {
   std::string_view text;
-  std::vector<TextRange> pieces;   // not empty, ascending
+  std::vector<TextRange> pieces;  // not empty, ascending
   std::string storage;
 };
 

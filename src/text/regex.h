@@ -26,11 +26,11 @@ class Regex {
   // is passed over.
   class Search {
    public:
-    explicit Search(const Regex& regex);   // which must outlive the search
+    explicit Search(const Regex& regex);  // which must outlive the search
     Search(Search&&) noexcept;
     ~Search();
 
-    void start(std::string_view text);     // valid UTF-8, read until the next start
+    void start(std::string_view text);  // valid UTF-8, read until the next start
 
     // False: no further match. The range is in bytes.
     Result<bool> next(size_t* begin, size_t* end);
@@ -49,7 +49,7 @@ class Regex {
   Regex(std::unique_ptr<Code> code, std::string pattern);
 
   std::unique_ptr<Code> code_;
-  std::string pattern_;   // as given, for messages
+  std::string pattern_;  // as given, for messages
 };
 
 }  // namespace quire

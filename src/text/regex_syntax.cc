@@ -45,7 +45,7 @@ std::string class_members(const Predicate& contains) {
 // One \s, \w, \p{..} ... : what it matches, and how to write that where PCRE2's own escape nearly does.
 struct CharSet {
   Predicate contains;
-  std::string native;   // empty: list every member
+  std::string native;  // empty: list every member
   bool negated = false;
 };
 
@@ -67,12 +67,24 @@ std::optional<Predicate> category_predicate(std::string_view name) {
 
 bool is_regex_word(uint16_t bits) { return bits & kRegexWord; }
 
-std::optional<CharSet> shorthand(char letter) {
+// Within a class, Oniguruma's \w leaves out the superscripts and fractions of Latin-1 that it matches elsewhere.
+bool is_regex_word_in_class(uint16_t bits) {
+  return is_regex_word(bits) && static_cast<Category>(bits & kCategoryMask) != Category::kNo;
+}
+
+std::optional<CharSet> shorthand(char letter, bool in_class) {
   switch (letter) {
-    case 's': case 'S': return CharSet{[](uint16_t bits) { return bits & kSpace; }, "", letter == 'S'};
-    case 'w': case 'W': return CharSet{is_regex_word, "", letter == 'W'};
-    case 'd': case 'D': return CharSet{*category_predicate("Nd"), "\\p{Nd}", letter == 'D'};
-    default: return std::nullopt;
+    case 's':
+    case 'S':
+      return CharSet{[](uint16_t bits) { return bits & kSpace; }, "", letter == 'S'};
+    case 'w':
+    case 'W':
+      return CharSet{in_class ? is_regex_word_in_class : is_regex_word, "", letter == 'W'};
+    case 'd':
+    case 'D':
+      return CharSet{*category_predicate("Nd"), "\\p{Nd}", letter == 'D'};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -178,22 +190,36 @@ class Translator {
   Status escape() {
     if (at_ + 1 == pattern_.size()) return refuse("a trailing backslash");
     const char letter = pattern_[at_ + 1];
-    if (const std::optional<CharSet> set = shorthand(letter)) {
+    if (const std::optional<CharSet> set = shorthand(letter, in_class_)) {
       at_ += 2;
       put_set(*set);
       return {};
     }
     switch (letter) {
-      case 'p': case 'P': return property();
-      case 'h': return replace_escape("0-9a-fA-F");
-      case 'v': return replace_escape("\\x0b");
-      case 'u': return unicode_escape();
-      case 'x': return hex_escape();
+      case 'p':
+      case 'P':
+        return property();
+      case 'h':
+        return replace_escape("0-9a-fA-F");
+      case 'v':
+        return replace_escape("\\x0b");
+      case 'u':
+        return unicode_escape();
+      case 'x':
+        return hex_escape();
       case 'b':
         if (!in_class_) return word_boundary();
         break;
-      case 'n': case 'r': case 't': case 'f': case 'a': case 'e': break;
-      case 'A': case 'z': case 'Z':
+      case 'n':
+      case 'r':
+      case 't':
+      case 'f':
+      case 'a':
+      case 'e':
+        break;
+      case 'A':
+      case 'z':
+      case 'Z':
         if (in_class_) return refuse(std::string("\\") + letter + " in a class");
         break;
       default:
@@ -208,11 +234,9 @@ class Translator {
   // Writes members in place of a two-character escape.
   Status replace_escape(std::string_view members) {
     at_ += 2;
-    if (in_class_) {
-      out_ += members;
-    } else {
-      out_ += "[" + std::string(members) + "]";
-    }
+    if (!in_class_) out_ += '[';
+    out_ += members;
+    if (!in_class_) out_ += ']';
     return {};
   }
 
@@ -274,8 +298,20 @@ class Translator {
   }
 
   Status word_boundary() {
-    const std::string word = "[" + class_members(is_regex_word) + "]";
-    out_ += "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
+    const std::string members = class_members(is_regex_word);
+    const auto look = [&](std::string_view kind) {
+      out_ += kind;
+      out_ += '[';
+      out_ += members;
+      out_ += "])";
+    };
+    out_ += "(?:";
+    look("(?<=");
+    look("(?!");
+    out_ += '|';
+    look("(?<!");
+    look("(?=");
+    out_ += ')';
     at_ += 2;
     return {};
   }

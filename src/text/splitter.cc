@@ -8,7 +8,7 @@ namespace {
 
 struct Char {
   uint16_t bits = 0;
-  uint32_t length = 0;   // bytes; 0 past the end of the text
+  uint32_t length = 0;  // bytes; 0 past the end of the text
 
   bool any(int mask) const { return (bits & mask) != 0; }
 };
@@ -35,10 +35,18 @@ size_t symbol_run_end(std::string_view text, size_t at) {
 size_t contraction_length(std::string_view rest) {
   if (rest.size() < 2) return 0;
   switch (rest[1]) {
-    case 's': case 't': case 'm': case 'd': return 2;
-    case 'r': case 'v': return rest.size() > 2 && rest[2] == 'e' ? 3 : 0;
-    case 'l': return rest.size() > 2 && rest[2] == 'l' ? 3 : 0;
-    default: return 0;
+    case 's':
+    case 't':
+    case 'm':
+    case 'd':
+      return 2;
+    case 'r':
+    case 'v':
+      return rest.size() > 2 && rest[2] == 'e' ? 3 : 0;
+    case 'l':
+      return rest.size() > 2 && rest[2] == 'l' ? 3 : 0;
+    default:
+      return 0;
   }
 }
 

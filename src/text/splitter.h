@@ -29,6 +29,6 @@ struct TextRange {
   size_t begin = 0;
   size_t end = 0;
 };
-TextRange find_trailing_space(std::string_view text, size_t from);   // begin == npos: none
+TextRange find_trailing_space(std::string_view text, size_t from);  // begin == npos: none
 
 }  // namespace quire

@@ -18,7 +18,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";   // U+2581
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 using Decision = AddedTokenFinder::Decision;
 
@@ -50,9 +50,10 @@ std::optional<char> byte_token(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
   int value = 0;
   for (const char c : text.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                   : c >= 'a' && c <= 'f'   ? c - 'a' + 10
-                                                                            : -1;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
     if (digit < 0) return std::nullopt;
     value = value * 16 + digit;
   }
@@ -102,8 +103,8 @@ struct Tokenizer::Parts {
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   BpeModel model;
-  AddedTokenFinder raw;          // looked for in the text as given
-  AddedTokenFinder normalized;   // looked for in normalized text
+  AddedTokenFinder raw;         // looked for in the text as given
+  AddedTokenFinder normalized;  // looked for in normalized text
 };
 
 // One call of encode.
@@ -201,6 +202,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
     if (token.special) tokenizer->is_special_[static_cast<size_t>(token.id)] = true;
     if (token.normalized) {
       std::string pattern(normalizer.apply(token.text, &storage));
+      if (pattern != token.text) tokenizer->normalized_texts_.emplace_back(token.id, pattern);
       normalized.push_back({std::move(pattern), std::move(token)});
     } else {
       std::string pattern = std::exchange(token.text, {});
@@ -208,11 +210,11 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
     }
   }
   own.added_tokens = {};
+  std::sort(tokenizer->normalized_texts_.begin(), tokenizer->normalized_texts_.end());
   QUIRE_ASSIGN_OR_RETURN(AddedTokenFinder raw_finder, AddedTokenFinder::create(std::move(raw)));
   QUIRE_ASSIGN_OR_RETURN(AddedTokenFinder normalized_finder, AddedTokenFinder::create(std::move(normalized)));
-  tokenizer->parts_ =
-      std::make_unique<Parts>(Parts{std::move(normalizer), std::move(pre_tokenizer), std::move(model),
-                                    std::move(raw_finder), std::move(normalized_finder)});
+  tokenizer->parts_ = std::make_unique<Parts>(Parts{std::move(normalizer), std::move(pre_tokenizer), std::move(model),
+                                                    std::move(raw_finder), std::move(normalized_finder)});
 
   std::vector<int32_t>& ends = own.end_of_generation_ids;
   std::sort(ends.begin(), ends.end());
@@ -243,8 +245,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOpti
 
 Result<std::vector<int32_t>> Tokenizer::encode_chat(const MarkedText& chat) const {
   if (chat.text.size() >= kMaxTextBytes) {
-    return out_of_range("a chat of " + std::to_string(chat.text.size()) + " bytes is too long to tokenize; the limit is " +
-                        std::to_string(kMaxTextBytes));
+    return out_of_range("a chat of " + std::to_string(chat.text.size()) +
+                        " bytes is too long to tokenize; the limit is " + std::to_string(kMaxTextBytes));
   }
   if (!is_valid_utf8(chat.text)) return encode_chat(repair_marked(chat));
   const std::vector<TextRange> from_template = template_ranges(chat);
@@ -258,7 +260,10 @@ Result<std::vector<int32_t>> Tokenizer::encode_chat(const MarkedText& chat) cons
 
 std::string Tokenizer::token_bytes(int32_t id, bool render_special) const {
   if (id < 0 || id >= vocab_size() || (is_special_[static_cast<size_t>(id)] && !render_special)) return {};
-  const std::string_view text = spec_.vocabulary.text(id);
+  std::string_view text = spec_.vocabulary.text(id);
+  const auto own_text = std::lower_bound(normalized_texts_.begin(), normalized_texts_.end(), id,
+                                         [](const auto& entry, int32_t wanted) { return entry.first < wanted; });
+  if (own_text != normalized_texts_.end() && own_text->first == id) text = own_text->second;
   if (spec_.decoder == DecoderKind::kByteLevel) return stand_ins_to_bytes(text);
   if (const std::optional<char> byte = byte_token(text)) return std::string(1, *byte);
   return replace_all(text, kSpaceMark, " ");

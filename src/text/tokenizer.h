@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -19,8 +20,8 @@
 namespace quire {
 
 struct EncodeOptions {
-  bool add_special = false;     // BOS / EOS as the model's own configuration asks
-  bool parse_special = false;   // control tokens written in the text become their ids
+  bool add_special = false;    // BOS / EOS as the model's own configuration asks
+  bool parse_special = false;  // control tokens written in the text become their ids
 };
 
 class Tokenizer {
@@ -47,13 +48,13 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> ids, bool render_special = false) const;
 
   int32_t vocab_size() const { return spec_.vocabulary.size(); }
-  int32_t bos_id() const { return spec_.bos_id; }                          // -1: none
+  int32_t bos_id() const { return spec_.bos_id; }  // -1: none
   bool adds_bos() const { return adds_bos_; }
-  bool strips_leading_space() const { return spec_.strips_leading_space; }      // the decoder drops one at the start
+  bool strips_leading_space() const { return spec_.strips_leading_space; }  // the decoder drops one at the start
   // One U+FFFD for each bad byte (byte-token vocabularies) instead of one for each ill-formed sequence.
   bool replaces_each_bad_byte() const { return spec_.decoder == DecoderKind::kPieces; }
-  std::span<const int32_t> end_of_generation_ids() const { return spec_.end_of_generation_ids; }   // sorted
-  int64_t memory_bytes() const;                                            // heap held, for the memory plan
+  std::span<const int32_t> end_of_generation_ids() const { return spec_.end_of_generation_ids; }  // sorted
+  int64_t memory_bytes() const;  // heap held, for the memory plan
 
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
@@ -65,9 +66,11 @@ class Tokenizer {
 
   explicit Tokenizer(TokenizerSpec spec);
 
-  TokenizerSpec spec_;             // without what the parts took over
+  TokenizerSpec spec_;  // without what the parts took over
   bool adds_bos_ = false;
-  std::vector<bool> is_special_;   // by id
+  std::vector<bool> is_special_;  // by id
+  // Added tokens that are looked for in normalized text are also rendered in their normalized form. By id.
+  std::vector<std::pair<int32_t, std::string>> normalized_texts_;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -18,18 +18,18 @@ namespace quire {
 struct AddedToken {
   int32_t id = 0;
   std::string text;
-  bool special = false;        // control token: matched only on request, not rendered by default
-  bool normalized = false;     // looked for after normalization, in its own normalized form
-  bool lstrip = false;         // takes the whitespace before it along
-  bool rstrip = false;         // takes the whitespace after it along
-  bool single_word = false;    // no word character may stand beside it
+  bool special = false;      // control token: matched only on request, not rendered by default
+  bool normalized = false;   // looked for after normalization, in its own normalized form
+  bool lstrip = false;       // takes the whitespace before it along
+  bool rstrip = false;       // takes the whitespace after it along
+  bool single_word = false;  // no word character may stand beside it
 };
 
 struct NormalizerStep {
   enum class Kind {
     kNfc,
-    kPrepend,   // `content` before a text that is not empty
-    kReplace,   // every `pattern`, literally, by `content`
+    kPrepend,  // `content` before a text that is not empty
+    kReplace,  // every `pattern`, literally, by `content`
   };
   Kind kind = Kind::kNfc;
   std::string pattern;
@@ -54,19 +54,19 @@ struct PreTokenizerStep {
   Kind kind = Kind::kRegex;
   std::string pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;
-  bool invert = false;         // kRegex, kLiteral: the text between the matches counts as matched
+  bool invert = false;  // kRegex, kLiteral: the text between the matches counts as matched
   PrependScheme prepend = PrependScheme::kNever;
   bool split = true;
 };
 
 enum class ModelKind {
-  kMerges,   // byte-pair encoding: the pair of lowest rank in `merges` first
-  kScores,   // SentencePiece's: the pair whose text is the token of highest score first
+  kMerges,  // byte-pair encoding: the pair of lowest rank in `merges` first
+  kScores,  // SentencePiece's: the pair whose text is the token of highest score first
 };
 
 enum class DecoderKind {
-  kByteLevel,   // every character of a token stands for one byte (text/byte_alphabet.h)
-  kPieces,      // text with U+2581 for spaces, and byte tokens "<0xE4>"
+  kByteLevel,  // every character of a token stands for one byte (text/byte_alphabet.h)
+  kPieces,     // text with U+2581 for spaces, and byte tokens "<0xE4>"
 };
 
 struct Merge {
@@ -85,21 +85,21 @@ struct TokenizerSpec {
   std::vector<PreTokenizerStep> pre_tokenizer;
 
   ModelKind model = ModelKind::kMerges;
-  std::vector<Merge> merges;       // kMerges: by rank, lowest first
-  std::vector<float> scores;       // kScores: one a token
-  bool byte_level = false;         // the model reads bytes through text/byte_alphabet.h, not characters
-  bool byte_fallback = false;      // a character that is no token becomes its bytes' tokens "<0x00>".."<0xFF>"
-  bool ignore_merges = false;      // a piece that is a token is that token, whatever the merges say
-  bool fuse_unknown = false;       // a run of unknown characters is one unknown token
-  int32_t unknown_id = -1;         // -1: unknown characters are dropped
+  std::vector<Merge> merges;   // kMerges: by rank, lowest first
+  std::vector<float> scores;   // kScores: one a token
+  bool byte_level = false;     // the model reads bytes through text/byte_alphabet.h, not characters
+  bool byte_fallback = false;  // a character that is no token becomes its bytes' tokens "<0x00>".."<0xFF>"
+  bool ignore_merges = false;  // a piece that is a token is that token, whatever the merges say
+  bool fuse_unknown = false;   // a run of unknown characters is one unknown token
+  int32_t unknown_id = -1;     // -1: unknown characters are dropped
 
   DecoderKind decoder = DecoderKind::kByteLevel;
   bool strips_leading_space = false;
 
-  std::vector<int32_t> prefix_ids;               // what add_special puts before a text
-  std::vector<int32_t> suffix_ids;               // and after it
-  int32_t bos_id = -1;                           // -1: none
-  std::vector<int32_t> end_of_generation_ids;    // in any order
+  std::vector<int32_t> prefix_ids;             // what add_special puts before a text
+  std::vector<int32_t> suffix_ids;             // and after it
+  int32_t bos_id = -1;                         // -1: none
+  std::vector<int32_t> end_of_generation_ids;  // in any order
 };
 
 }  // namespace quire

@@ -7,7 +7,7 @@ namespace {
 
 // What may follow a lead byte: how many bytes, and the range of the first of them (Unicode 15, table 3-7).
 struct LeadByte {
-  uint32_t length = 0;   // 0: no lead byte
+  uint32_t length = 0;  // 0: no lead byte
   unsigned char second_low = 0x80;
   unsigned char second_high = 0xBF;
 };

@@ -12,13 +12,13 @@
 
 namespace quire {
 
-inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";   // U+FFFD
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 struct Utf8Step {
   enum class Kind {
-    kValid,        // `code_point` in `length` bytes
-    kIllFormed,    // `length` bytes that no continuation makes a code point
-    kUnfinished,   // the text ends after `length` bytes of what may become one
+    kValid,       // `code_point` in `length` bytes
+    kIllFormed,   // `length` bytes that no continuation makes a code point
+    kUnfinished,  // the text ends after `length` bytes of what may become one
   };
   Kind kind = Kind::kValid;
   uint32_t length = 0;
@@ -45,10 +45,14 @@ inline uint32_t utf8_length(char lead) {
 inline char32_t utf8_decode(const char* p) {
   const auto byte = [p](int i) { return static_cast<char32_t>(static_cast<unsigned char>(p[i])); };
   switch (utf8_length(*p)) {
-    case 1: return byte(0);
-    case 2: return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
-    case 3: return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
-    default: return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
+    case 3:
+      return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    default:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
   }
 }
 
@@ -66,7 +70,7 @@ class Utf8Repair {
   void replace(uint32_t length, std::string* out) const;
 
   bool each_byte_;
-  std::string held_;   // an unfinished code point
+  std::string held_;  // an unfinished code point
 };
 
 }  // namespace quire

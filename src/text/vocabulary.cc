@@ -22,7 +22,7 @@ void Vocabulary::reserve(size_t tokens, size_t bytes) {
   offsets_.reserve(tokens + 1);
   blob_.reserve(bytes);
   size_t slots = kMinSlots;
-  while (slots * 3 < tokens * 5) slots *= 2;   // at most 60 % full
+  while (slots * 3 < tokens * 5) slots *= 2;  // at most 60 % full
   if (slots > slots_.size()) grow(slots);
 }
 

@@ -46,7 +46,7 @@ class Vocabulary {
 
   std::string blob_;
   std::vector<uint32_t> offsets_ = {0};
-  std::vector<uint32_t> slots_;    // 0: free; else 12 bits of hash, then id + 1. Open addressing, power of two
+  std::vector<uint32_t> slots_;  // 0: free; else 12 bits of hash, then id + 1. Open addressing, power of two
   size_t used_ = 0;
 };
 
