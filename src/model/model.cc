@@ -148,9 +148,19 @@ void Model::run_head(const StepInput& input) {
                    .scratch = work_.head_in.get(),
                    .logits = logits});
     if (score) {
-      device_->log_probabilities(logits, config_.vocab_size, std::span(input.targets).subspan(first, count), input.logprobs + first);
+      device_->log_sum_exp(logits, static_cast<int64_t>(count), config_.vocab_size, input.logprobs + first);
+      for (size_t i = 0; i < count; ++i) {
+        const size_t at = i * static_cast<size_t>(config_.vocab_size) + static_cast<size_t>(input.targets[first + i]);
+        input.logprobs[first + i] = logits[at] - input.logprobs[first + i];
+      }
     }
   }
+}
+
+float Model::log_sum_exp(std::span<const float> logits) {
+  float result = 0;
+  device_->log_sum_exp(logits.data(), 1, static_cast<int64_t>(logits.size()), &result);
+  return result;
 }
 
 }  // namespace quire

@@ -34,6 +34,9 @@ class Model {
   // Runs a step; its rows are at most limits.workspace.max_rows. Cannot fail: what could was checked at load.
   void forward(const StepInput& input);
 
+  // A logit minus this is a log-probability.
+  float log_sum_exp(std::span<const float> logits);
+
   const ModelConfig& config() const { return config_; }
   const Device& device() const { return *device_; }
   KvStore& kv() { return kv_; }
