@@ -126,10 +126,12 @@ def unit_tests(preset: str, environment: dict) -> Tally:
 
 
 def scripts(folder: str, environment: dict, limit_s: int) -> Tally:
+    """Runs the folder's scripts; a file that does not begin with '#!' is a module of theirs."""
     tally = Tally()
-    for path in sorted([*ROOT.glob(f"{folder}/*.py"), *ROOT.glob(f"{folder}/*.sh")]):
-        command = [sys.executable, path] if path.suffix == ".py" else ["bash", path]
-        tally.add(run_script(str(path.relative_to(ROOT)), command, environment, limit_s))
+    for path in sorted(ROOT.glob(f"{folder}/*")):
+        if path.is_file() and path.read_bytes().startswith(b"#!"):
+            command = [sys.executable if path.suffix == ".py" else "bash", path]
+            tally.add(run_script(str(path.relative_to(ROOT)), command, environment, limit_s))
     return tally
 
 
