@@ -88,10 +88,10 @@ uint64_t scale_bits(uint64_t bits, uint64_t range) {
 
 Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt) : params_(params) {
   QUIRE_CHECK(params.validate().ok());
-  for (const int32_t id : prompt) accept(id);
+  for (const int32_t id : prompt) mark_seen(id);
 }
 
-void Sampler::accept(int32_t id) {
+void Sampler::mark_seen(int32_t id) {
   QUIRE_CHECK(id >= 0);
   if (params_.repetition_penalty == 1.0f) return;
   const auto index = static_cast<size_t>(id);
@@ -101,9 +101,18 @@ void Sampler::accept(int32_t id) {
   seen_ids_.push_back(id);
 }
 
+void Sampler::accept(int32_t id) {
+  mark_seen(id);
+  if (!params_.bad_words.empty()) output_.push_back(id);
+  if (params_.frequency_penalty == 0.0f && params_.presence_penalty == 0.0f) return;
+  const auto index = static_cast<size_t>(id);
+  if (index >= counts_.size()) counts_.resize(index + 1);
+  if (counts_[index]++ == 0) counted_ids_.push_back(id);
+}
+
 Result<int32_t> Sampler::sample(std::span<const float> logits, uint64_t output_index) {
   QUIRE_CHECK(!logits.empty() && logits.size() <= kMaxVocabulary && seen_.size() <= logits.size());
-  const std::span<const float> row = penalize(logits);
+  const std::span<const float> row = adjusts(output_index) ? adjust(logits, output_index) : logits;
   const float max_logit = max_of(row);
   if (!std::isfinite(max_logit)) {
     return corrupt("the model's logits at output token " + std::to_string(output_index) +
@@ -116,14 +125,41 @@ Result<int32_t> Sampler::sample(std::span<const float> logits, uint64_t output_i
   return draw(row, max_logit, random_bits(params_.seed, output_index, RandomPurpose::kSample));
 }
 
-std::span<const float> Sampler::penalize(std::span<const float> logits) {
-  if (seen_ids_.empty()) return logits;
-  penalized_.assign(logits.begin(), logits.end());
+bool Sampler::adjusts(uint64_t output_index) const {
+  return !seen_ids_.empty() || !counted_ids_.empty() || !params_.logit_bias.empty() || !params_.bad_words.empty() ||
+         output_index < static_cast<uint64_t>(params_.min_tokens);
+}
+
+std::span<const float> Sampler::adjust(std::span<const float> logits, uint64_t output_index) {
+  adjusted_.assign(logits.begin(), logits.end());
+  mask_bad_words();
+  if (output_index < static_cast<uint64_t>(params_.min_tokens)) {
+    for (const int32_t id : params_.min_tokens_mask) adjusted_[static_cast<size_t>(id)] = kMinusInfinity;
+  }
+  for (const SamplingParams::Bias& entry : params_.logit_bias) adjusted_[static_cast<size_t>(entry.id)] += entry.bias;
   for (const int32_t id : seen_ids_) {
-    float& logit = penalized_[static_cast<size_t>(id)];
+    float& logit = adjusted_[static_cast<size_t>(id)];
     logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
   }
-  return penalized_;
+  penalize_output();
+  return adjusted_;
+}
+
+// The last token of a bad word is masked where the output ends with the tokens before it.
+void Sampler::mask_bad_words() {
+  for (const std::vector<int32_t>& word : params_.bad_words) {
+    if (word.empty() || word.size() - 1 > output_.size()) continue;
+    if (std::equal(word.begin(), word.end() - 1, output_.end() - static_cast<std::ptrdiff_t>(word.size() - 1))) {
+      adjusted_[static_cast<size_t>(word.back())] = kMinusInfinity;
+    }
+  }
+}
+
+void Sampler::penalize_output() {
+  for (const int32_t id : counted_ids_) {
+    const auto index = static_cast<size_t>(id);
+    adjusted_[index] -= params_.frequency_penalty * static_cast<float>(counts_[index]) + params_.presence_penalty;
+  }
 }
 
 uint64_t Sampler::weight_of(float logit, float max_logit) const {

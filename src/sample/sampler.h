@@ -1,6 +1,7 @@
 // Chooses the next token of one sequence from its row of logits.
 //
-// Order: repetition penalty, temperature, min-p, top-k, top-p, draw (that of vLLM's sampler). Greedy, a temperature
+// Order: bad words, min_tokens, logit bias, repetition, frequency and presence penalty, temperature, min-p, top-k,
+// top-p, draw (that of vLLM's sampler). Greedy, a temperature
 // below 1e-5, takes the highest penalised logit; ties go to the lowest id. Otherwise the draw is by inverse
 // cumulative distribution over (logit descending, id ascending) with Philox bits of (seed, output index): the
 // result is a function of the logits row, the parameters, the tokens so far and the output index alone.
@@ -20,7 +21,8 @@ namespace quire {
 
 class Sampler {
  public:
-  // `params` are valid (SamplingParams::validate). The repetition penalty covers `prompt` and what is accepted.
+  // `params` are valid (SamplingParams::validate), their ids below the vocabulary's size. The repetition penalty covers
+  // `prompt` and what is accepted, the others what is accepted.
   Sampler(const SamplingParams& params, std::span<const int32_t> prompt);
 
   // Tells the sampler that `id` is now part of the output.
@@ -37,16 +39,23 @@ class Sampler {
     uint64_t weight;  // softmax_weight
   };
 
-  std::span<const float> penalize(std::span<const float> logits);
+  void mark_seen(int32_t id);
+  bool adjusts(uint64_t output_index) const;
+  std::span<const float> adjust(std::span<const float> logits, uint64_t output_index);
+  void mask_bad_words();
+  void penalize_output();
   int32_t draw(std::span<const float> logits, float max_logit, uint64_t bits);
   void select_top_k(std::span<const float> logits, float max_logit, float floor);
   void gather(std::span<const float> logits, float max_logit, float floor, uint64_t enough);
   uint64_t weight_of(float logit, float max_logit) const;
 
   SamplingParams params_;
-  std::vector<bool> seen_;  // by id
+  std::vector<bool> seen_;  // by id, in prompt or output
   std::vector<int32_t> seen_ids_;
-  std::vector<float> penalized_;  // scratch, as is candidates_
+  std::vector<int32_t> output_;      // kept only where bad words or output penalties need it
+  std::vector<uint32_t> counts_;     // by id, in the output
+  std::vector<int32_t> counted_ids_;
+  std::vector<float> adjusted_;  // scratch, as is candidates_
   std::vector<Candidate> candidates_;
 };
 

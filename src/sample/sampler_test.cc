@@ -244,5 +244,44 @@ TEST(Sampler, NonsenseLogitsAreAnError) {
   }
 }
 
+TEST(Sampler, AdjustsLogitsInVllmsOrder) {
+  const std::vector<float> logits = {2.0f, 1.5f, 1.0f, 0.5f};
+  SamplingParams params;
+  params.temperature = 0;
+  params.logit_bias = {{3, 2.0f}};
+  EXPECT_EQ(sample_once(logits, params), 3);
+
+  params.logit_bias.clear();
+  params.frequency_penalty = 0.3f;
+  params.presence_penalty = 0.1f;
+  Sampler sampler(params, std::vector<int32_t>{0, 0, 0});
+  EXPECT_EQ(*sampler.sample(logits, 0), 0);   // the prompt does not count
+  sampler.accept(0);
+  EXPECT_EQ(*sampler.sample(logits, 1), 0);   // 2.0 - 0.4
+  sampler.accept(0);
+  EXPECT_EQ(*sampler.sample(logits, 2), 1);   // 2.0 - 0.7
+}
+
+TEST(Sampler, KeepsFromEndingBeforeMinTokens) {
+  const std::vector<float> logits = {2.0f, 1.5f, 1.0f};
+  SamplingParams params;
+  params.temperature = 0;
+  params.min_tokens = 2;
+  params.min_tokens_mask = {0};
+  EXPECT_EQ(sample_once(logits, params, 1), 1);
+  EXPECT_EQ(sample_once(logits, params, 2), 0);
+}
+
+TEST(Sampler, NeverFinishesABadWord) {
+  const std::vector<float> logits = {2.0f, 1.5f, 1.0f};
+  SamplingParams params;
+  params.temperature = 0;
+  params.bad_words = {{2, 0}, {1}};
+  Sampler sampler(params, std::vector<int32_t>{2});
+  EXPECT_EQ(*sampler.sample(logits, 0), 0);   // the prompt's 2 does not begin a word of the output
+  sampler.accept(2);
+  EXPECT_EQ(*sampler.sample(logits, 1), 2);
+}
+
 }  // namespace
 }  // namespace quire

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace quire {
 
@@ -20,6 +21,18 @@ Status SamplingParams::validate() const {
   if (!(repetition_penalty > 0.0f && std::isfinite(repetition_penalty))) {
     return invalid_argument("repetition_penalty is " + std::to_string(repetition_penalty) + "; it must be above 0");
   }
+  for (const auto& [name, value] : {std::pair{"frequency_penalty", frequency_penalty}, std::pair{"presence_penalty", presence_penalty}}) {
+    if (!(value >= -2.0f && value <= 2.0f)) {
+      return invalid_argument(std::string(name) + " is " + std::to_string(value) + "; it must be between -2 and 2");
+    }
+  }
+  for (const Bias& entry : logit_bias) {
+    if (!(entry.bias >= -100.0f && entry.bias <= 100.0f)) {
+      return invalid_argument("logit_bias of token " + std::to_string(entry.id) + " is " + std::to_string(entry.bias) +
+                              "; it must be between -100 and 100");
+    }
+  }
+  if (min_tokens < 0) return invalid_argument("min_tokens is " + std::to_string(min_tokens) + "; it must be 0 or more");
   return {};
 }
 
