@@ -1,0 +1,74 @@
+#include "text/jinja/text.h"
+
+namespace quire::jinja {
+namespace {
+
+bool is_ascii(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
+}
+
+}  // namespace
+
+Origin Text::origin_at(size_t at) const {
+  const auto flips = std::upper_bound(changes.begin(), changes.end(), at) - changes.begin();
+  const bool caller = (first_origin == Origin::kCaller) != (flips % 2 == 1);
+  return caller ? Origin::kCaller : Origin::kTemplate;
+}
+
+size_t Text::byte_offset_of(size_t code_point_index) const {
+  return ascii ? std::min(code_point_index, bytes.size()) : byte_offset(bytes, code_point_index);
+}
+
+void TextBuilder::append(std::string_view bytes, Origin origin) {
+  if (bytes.empty()) return;
+  if (bytes.size() > limit_bytes_ - text_.bytes.size()) {
+    overflowed_ = true;
+    return;
+  }
+  if (text_.bytes.empty()) {
+    text_.first_origin = origin;
+  } else if (origin != last_origin_) {
+    text_.changes.push_back(text_.bytes.size());
+  }
+  last_origin_ = origin;
+  text_.ascii = text_.ascii && is_ascii(bytes);
+  text_.bytes.append(bytes);
+}
+
+void TextBuilder::append(const Text& text, size_t begin, size_t end) {
+  text.for_each_run(begin, end, [&](size_t from, size_t to, Origin origin) {
+    append(std::string_view(text.bytes).substr(from, to - from), origin);
+  });
+}
+
+void TextBuilder::append(char32_t code_point, Origin origin) {
+  std::string bytes;
+  append_utf8(code_point, &bytes);
+  append(bytes, origin);
+}
+
+void TextBuilder::append_repeated(std::string_view bytes, size_t count, Origin origin) {
+  if (!bytes.empty() && count > (limit_bytes_ - text_.bytes.size()) / bytes.size()) {
+    overflowed_ = true;
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) append(bytes, origin);
+}
+
+Text make_text(std::string bytes, Origin origin) {
+  Text text;
+  text.ascii = is_ascii(bytes);
+  text.first_origin = origin;
+  text.bytes = std::move(bytes);
+  return text;
+}
+
+Text sub_text(const Text& text, size_t begin, size_t end) {
+  TextBuilder builder(end - begin);
+  builder.append(text, begin, end);
+  Text result = builder.take();
+  result.markup = text.markup;
+  return result;
+}
+
+}  // namespace quire::jinja
