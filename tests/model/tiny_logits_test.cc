@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 
 #include "formats/safetensors_file.h"
 #include "support/test_model.h"
@@ -39,8 +38,8 @@ class TinyLogits : public testing::TestWithParam<Case> {};
 TEST_P(TinyLogits, MatchTransformers) {
   const Case& c = GetParam();
   const std::string golden = std::string(QUIRE_SOURCE_DIR) + "/tests/golden/";
-  const std::string path = c.twin ? golden + "tiny-gguf/" + c.name + ".gguf" : golden + "tiny/" + c.name;
-  if (c.twin && !std::filesystem::exists(path)) GTEST_SKIP() << "GGUF cannot state this model's sliding window";
+  const std::string path = c.twin ? golden + "tiny-gguf/" + c.name + (c.name == "llama-mqa-sharded" ? "-00001-of-00003.gguf" : ".gguf")
+                                  : golden + "tiny/" + c.name;
   TestModelOptions options;
   options.device = {.isa = c.isa, .threads = 2, .f32 = true};
   auto model = TestModel::load(path, options);
@@ -71,6 +70,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name : kNames) {
     for (const bool twin : {false, true}) {
+      if (twin && std::string(name) == "mistral-window32") continue;   // GGUF's llama has no key for its window
       for (const auto isa : {CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512}) all.push_back({name, twin, isa});
     }
   }
