@@ -20,7 +20,7 @@ class ByteReader {
 
   // A little-endian value of any alignment.
   template <typename T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   bool read(T* value) {
     if (remaining() < sizeof(T)) return false;
     std::memcpy(value, bytes_.data() + position_, sizeof(T));

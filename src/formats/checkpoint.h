@@ -33,16 +33,16 @@
 namespace quire {
 
 struct TensorRef {
-  std::string name;                    // canonical
+  std::string name;  // canonical
   DType dtype = DType::kF32;
   int rank = 0;
-  std::array<int64_t, 4> shape{};      // outermost first; shape[rank - 1] is contiguous. [out, in] for a linear
-  const std::byte* data = nullptr;     // row-major, inside the mapped file; may be unaligned
+  std::array<int64_t, 4> shape{};   // outermost first; shape[rank - 1] is contiguous. [out, in] for a linear
+  const std::byte* data = nullptr;  // row-major, inside the mapped file; may be unaligned
   int64_t bytes = 0;
-  int64_t interleaved_head_dim = 0;    // > 0: rows of each head are stored as rope pairs (2i, 2i+1)
-  bool add_one = false;                // stored value is w of (1 + w)
+  int64_t interleaved_head_dim = 0;  // > 0: rows of each head are stored as rope pairs (2i, 2i+1)
+  bool add_one = false;              // stored value is w of (1 + w)
 
-  int64_t rows() const;                // product of all dimensions but the last; 1 for a vector
+  int64_t rows() const;  // product of all dimensions but the last; 1 for a vector
   int64_t columns() const { return shape[static_cast<size_t>(rank - 1)]; }
   // First byte of canonical row `r`. A permuted vector (a bias) has one row, in stored order: use decode_f32.
   const std::byte* row(int64_t r) const;
@@ -69,15 +69,15 @@ class Checkpoint {
                                                   CheckpointParts parts = CheckpointParts::kAll);
 
   const Hparams& hparams() const { return hparams_; }
-  std::span<const TensorRef> tensors() const { return tensors_; }       // those the model uses, in file order
+  std::span<const TensorRef> tensors() const { return tensors_; }  // those the model uses, in file order
   // Names, as the file spells them, of tensors the family has no use for (rotary tables, a vision tower, a head
   // beside tied embeddings). For `inspect`.
   std::span<const std::string> unused_tensors() const { return unused_tensors_; }
-  const TensorRef* find(std::string_view canonical_name) const;         // null: absent
+  const TensorRef* find(std::string_view canonical_name) const;  // null: absent
 
   const std::string& path() const { return path_; }
   int64_t file_bytes() const { return file_bytes_; }
-  virtual std::string_view format() const = 0;                          // "GGUF v3" or "safetensors"
+  virtual std::string_view format() const = 0;  // "GGUF v3" or "safetensors"
 
   // GGUF only: the value of a metadata key; null when absent, or for other formats.
   virtual const MetaValue* meta(std::string_view key) const = 0;
@@ -93,10 +93,10 @@ class Checkpoint {
   std::vector<TensorRef> tensors_;
   std::vector<std::string> unused_tensors_;
   std::string path_;
-  int64_t file_bytes_ = 0;                                              // of all parts together
+  int64_t file_bytes_ = 0;  // of all parts together
 
  private:
-  std::unordered_map<std::string_view, size_t> index_by_name_;          // keys point into tensors_
+  std::unordered_map<std::string_view, size_t> index_by_name_;  // keys point into tensors_
 };
 
 }  // namespace quire

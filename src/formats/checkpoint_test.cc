@@ -114,14 +114,14 @@ TEST_P(Twins, HoldTheSameModel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Checkpoint, Twins,
-    testing::Values(Twin{"gemma3", "gemma3.gguf"}, Twin{"llama-gqa-llama3rope", "llama-gqa-llama3rope.gguf"},
-                    Twin{"llama-linear-rope-bias", "llama-linear-rope-bias.gguf"},
-                    Twin{"llama-mha-spm", "llama-mha-spm.gguf"},
-                    Twin{"llama-mqa-sharded", "llama-mqa-sharded-00001-of-00003.gguf"},
-                    Twin{"llama-mqa-sharded", "llama-mqa-sharded-00003-of-00003.gguf"},
-                    Twin{"llama-yarn", "llama-yarn.gguf"}, Twin{"qwen2", "qwen2.gguf"}));
+INSTANTIATE_TEST_SUITE_P(Checkpoint, Twins,
+                         testing::Values(Twin{"gemma3", "gemma3.gguf"},
+                                         Twin{"llama-gqa-llama3rope", "llama-gqa-llama3rope.gguf"},
+                                         Twin{"llama-linear-rope-bias", "llama-linear-rope-bias.gguf"},
+                                         Twin{"llama-mha-spm", "llama-mha-spm.gguf"},
+                                         Twin{"llama-mqa-sharded", "llama-mqa-sharded-00001-of-00003.gguf"},
+                                         Twin{"llama-mqa-sharded", "llama-mqa-sharded-00003-of-00003.gguf"},
+                                         Twin{"llama-yarn", "llama-yarn.gguf"}, Twin{"qwen2", "qwen2.gguf"}));
 
 TEST(Checkpoint, UndoesTheRowOrderOfLlamaGguf) {
   const auto file = open_or_fail(kTwins + "llama-linear-rope-bias.gguf");

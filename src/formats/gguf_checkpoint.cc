@@ -16,7 +16,6 @@
 namespace quire {
 namespace {
 
-constexpr std::string_view kExtension = ".gguf";
 constexpr int64_t kMaxParts = 99999;  // five digits
 
 std::string part_suffix(int64_t index, int64_t count) {

@@ -173,8 +173,8 @@ TEST(GgufHparams, ScalesGemma3Of27BByHiddenOverHeads) {
 
 TEST(GgufHparams, CollectsEverythingThatEndsAGeneration) {
   Gguf gguf = small_llama_gguf();
-  gguf.set("tokenizer.ggml.tokens",
-           strings_value({"<s>", "</s>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "x", "<|end|>", "<end_of_turn>"}));
+  gguf.set("tokenizer.ggml.tokens", strings_value({"<s>", "</s>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "x",
+                                                   "<|end|>", "<end_of_turn>"}));
   // <|eot_id|> is ordinary text here, <|end|> user-defined.
   gguf.set("tokenizer.ggml.token_type", ints_value({3, 4, 3, 3, 1, 1, 4, 3}));
   gguf.set("tokenizer.ggml.eos_token_id", u32_value(5));
@@ -227,11 +227,15 @@ const BadModel kBadModels[] = {
     {"layers_2", "\"blk.1.attn_k.weight\" is missing", with("llama.block_count", u32_value(2))},
     {"layers_text", "is not an integer", with("llama.block_count", string_value("1"))},
     {"hidden_float", "is not an integer", with("llama.embedding_length", f32_value(8))},
-    {"hidden_other", "\"token_embd.weight\" has shape [8, 8], not the [8, 16]", with("llama.embedding_length", u32_value(16))},
+    {"hidden_other", "\"token_embd.weight\" has shape [8, 8], not the [8, 16]",
+     with("llama.embedding_length", u32_value(16))},
     {"heads_0", "head_count\" is 0", with("llama.attention.head_count", u32_value(0))},
     {"heads_3", "does not divide the hidden size", with("llama.attention.head_count", u32_value(3))},
     {"kv_heads_unequal", "cannot share",
-     [](Gguf& g) { g.set("llama.attention.head_count", u32_value(4)); g.set("llama.attention.head_count_kv", u32_value(3)); }},
+     [](Gguf& g) {
+       g.set("llama.attention.head_count", u32_value(4));
+       g.set("llama.attention.head_count_kv", u32_value(3));
+     }},
     {"head_dim_odd", "is odd", with("llama.attention.head_count", u32_value(8))},
     {"head_dim_huge", "head size is 1024", with("llama.attention.key_length", u32_value(1024))},
     {"value_length", "differ", with("llama.attention.value_length", u32_value(8))},
@@ -240,12 +244,14 @@ const BadModel kBadModels[] = {
     {"eps_nan", "not a finite number", with("llama.attention.layer_norm_rms_epsilon", f32_value(NAN))},
     {"base_negative", "rope base", with("llama.rope.freq_base", f32_value(-1))},
     {"factor_inf", "not a finite number", with("llama.rope.scaling.factor", f32_value(INFINITY))},
-    {"window_negative", "sliding_window", with("llama.attention.sliding_window", Bytes().add<uint32_t>(kI32).add(-5).str())},
+    {"window_negative", "sliding_window",
+     with("llama.attention.sliding_window", Bytes().add<uint32_t>(kI32).add(-5).str())},
     {"experts", "mixture of 8 experts", with("llama.expert_count", u32_value(8))},
     {"logit_scale", "logit_scale", with("llama.logit_scale", f32_value(8))},
     {"tokens_not_text", "not an array of strings", with("tokenizer.ggml.tokens", ints_value({1, 2}))},
     {"scores_short", "scores\" has 2 entries for 8 tokens", with("tokenizer.ggml.scores", floats_value({0, 0}))},
-    {"scores_bytes", "scores\" is not an array of floats", with("tokenizer.ggml.scores", bools_value(std::vector<bool>(8)))},
+    {"scores_bytes", "scores\" is not an array of floats",
+     with("tokenizer.ggml.scores", bools_value(std::vector<bool>(8)))},
     {"types_short", "token_type\" has 1 entries", with("tokenizer.ggml.token_type", ints_value({1}))},
     {"eos_outside", "eos_token_id\" is 8", with("tokenizer.ggml.eos_token_id", u32_value(8))},
     {"tokens_missing", "\"token_embd.weight\" has shape [8, 8], not the [2, 8]",
@@ -275,7 +281,8 @@ TEST(GgufCheckpoint, CountsTensorsItHasNoUseFor) {
 TEST(GgufCheckpoint, NeedsTheBiasesOfQwen2) {
   Gguf gguf;
   const Gguf llama = small_llama_gguf();
-  for (const auto& [key, value] : llama.entries) gguf.set(key.starts_with("llama.") ? "qwen2." + key.substr(6) : key, value);
+  for (const auto& [key, value] : llama.entries)
+    gguf.set(key.starts_with("llama.") ? "qwen2." + key.substr(6) : key, value);
   gguf.set("general.architecture", string_value("qwen2"));
   gguf.tensors = llama.tensors;
   EXPECT_NE(error_of(gguf).find("\"blk.0.attn_k.bias\" is missing"), std::string::npos);

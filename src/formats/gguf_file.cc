@@ -30,13 +30,17 @@ uint64_t min_value_bytes(ValueType type) {
   switch (type) {
     case ValueType::kU8:
     case ValueType::kI8:
-    case ValueType::kBool: return 1;
+    case ValueType::kBool:
+      return 1;
     case ValueType::kU16:
-    case ValueType::kI16: return 2;
+    case ValueType::kI16:
+      return 2;
     case ValueType::kU32:
     case ValueType::kI32:
-    case ValueType::kF32: return 4;
-    default: return 8;
+    case ValueType::kF32:
+      return 4;
+    default:
+      return 8;
   }
 }
 
@@ -98,26 +102,40 @@ class Parser {
       if (!reader_.read(&type)) return truncated("metadata key " + quote(key));
       MetaValue value;
       QUIRE_RETURN_IF_ERROR(parse_value(key, type, &value));
-      if (!out_.metadata.emplace(key, std::move(value)).second) return error("metadata key " + quote(key) + " occurs twice");
+      if (!out_.metadata.emplace(key, std::move(value)).second)
+        return error("metadata key " + quote(key) + " occurs twice");
     }
     return {};
   }
 
   Status parse_value(std::string_view key, uint32_t type, MetaValue* value) {
     switch (static_cast<ValueType>(type)) {
-      case ValueType::kU8: return parse_scalar<uint8_t, uint64_t>(key, value);
-      case ValueType::kI8: return parse_scalar<int8_t, int64_t>(key, value);
-      case ValueType::kU16: return parse_scalar<uint16_t, uint64_t>(key, value);
-      case ValueType::kI16: return parse_scalar<int16_t, int64_t>(key, value);
-      case ValueType::kU32: return parse_scalar<uint32_t, uint64_t>(key, value);
-      case ValueType::kI32: return parse_scalar<int32_t, int64_t>(key, value);
-      case ValueType::kF32: return parse_scalar<float, double>(key, value);
-      case ValueType::kBool: return parse_bool(key, value);
-      case ValueType::kString: return parse_string(key, &value->emplace<std::string>());
-      case ValueType::kArray: return parse_array(key, value);
-      case ValueType::kU64: return parse_scalar<uint64_t, uint64_t>(key, value);
-      case ValueType::kI64: return parse_scalar<int64_t, int64_t>(key, value);
-      case ValueType::kF64: return parse_scalar<double, double>(key, value);
+      case ValueType::kU8:
+        return parse_scalar<uint8_t, uint64_t>(key, value);
+      case ValueType::kI8:
+        return parse_scalar<int8_t, int64_t>(key, value);
+      case ValueType::kU16:
+        return parse_scalar<uint16_t, uint64_t>(key, value);
+      case ValueType::kI16:
+        return parse_scalar<int16_t, int64_t>(key, value);
+      case ValueType::kU32:
+        return parse_scalar<uint32_t, uint64_t>(key, value);
+      case ValueType::kI32:
+        return parse_scalar<int32_t, int64_t>(key, value);
+      case ValueType::kF32:
+        return parse_scalar<float, double>(key, value);
+      case ValueType::kBool:
+        return parse_bool(key, value);
+      case ValueType::kString:
+        return parse_string(key, &value->emplace<std::string>());
+      case ValueType::kArray:
+        return parse_array(key, value);
+      case ValueType::kU64:
+        return parse_scalar<uint64_t, uint64_t>(key, value);
+      case ValueType::kI64:
+        return parse_scalar<int64_t, int64_t>(key, value);
+      case ValueType::kF64:
+        return parse_scalar<double, double>(key, value);
     }
     return error("metadata key " + quote(key) + " has the unknown value type " + std::to_string(type));
   }
@@ -161,19 +179,32 @@ class Parser {
                    std::to_string(reader_.remaining()) + " bytes are left");
     }
     switch (element) {
-      case ValueType::kU8: return parse_numbers<uint8_t, uint64_t>(key, count, value);
-      case ValueType::kI8: return parse_numbers<int8_t, int64_t>(key, count, value);
-      case ValueType::kU16: return parse_numbers<uint16_t, uint64_t>(key, count, value);
-      case ValueType::kI16: return parse_numbers<int16_t, int64_t>(key, count, value);
-      case ValueType::kU32: return parse_numbers<uint32_t, uint64_t>(key, count, value);
-      case ValueType::kI32: return parse_numbers<int32_t, int64_t>(key, count, value);
-      case ValueType::kF32: return parse_numbers<float, double>(key, count, value);
-      case ValueType::kBool: return parse_bools(key, count, value);
-      case ValueType::kString: return parse_strings(key, count, value);
-      case ValueType::kU64: return parse_numbers<uint64_t, uint64_t>(key, count, value);
-      case ValueType::kI64: return parse_numbers<int64_t, int64_t>(key, count, value);
-      case ValueType::kF64: return parse_numbers<double, double>(key, count, value);
-      case ValueType::kArray: break;
+      case ValueType::kU8:
+        return parse_numbers<uint8_t, uint64_t>(key, count, value);
+      case ValueType::kI8:
+        return parse_numbers<int8_t, int64_t>(key, count, value);
+      case ValueType::kU16:
+        return parse_numbers<uint16_t, uint64_t>(key, count, value);
+      case ValueType::kI16:
+        return parse_numbers<int16_t, int64_t>(key, count, value);
+      case ValueType::kU32:
+        return parse_numbers<uint32_t, uint64_t>(key, count, value);
+      case ValueType::kI32:
+        return parse_numbers<int32_t, int64_t>(key, count, value);
+      case ValueType::kF32:
+        return parse_numbers<float, double>(key, count, value);
+      case ValueType::kBool:
+        return parse_bools(key, count, value);
+      case ValueType::kString:
+        return parse_strings(key, count, value);
+      case ValueType::kU64:
+        return parse_numbers<uint64_t, uint64_t>(key, count, value);
+      case ValueType::kI64:
+        return parse_numbers<int64_t, int64_t>(key, count, value);
+      case ValueType::kF64:
+        return parse_numbers<double, double>(key, count, value);
+      case ValueType::kArray:
+        break;
     }
     return error("metadata key " + quote(key) + " is an array of the unknown type " + std::to_string(type));
   }
@@ -245,7 +276,8 @@ class Parser {
     if (length > kMaxTensorNameBytes || !reader_.read_text(length, &name)) {
       return error(nth + " has a name of " + std::to_string(length) + " bytes");
     }
-    if (!is_plain_name(name)) return error(nth + " has the name " + quote(name) + ", which is empty or not plain ASCII");
+    if (!is_plain_name(name))
+      return error(nth + " has the name " + quote(name) + ", which is empty or not plain ASCII");
     tensor->name = name;
     uint32_t rank = 0;
     if (!reader_.read(&rank)) return truncated("tensor " + quote(name));

@@ -23,8 +23,9 @@ constexpr int64_t kUserDefinedToken = 4;
 
 // Texts that end a generation although no key of the file says so.
 constexpr std::array<std::string_view, 9> kEndTexts = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
-    "<|eom_id|>", "</s>", "<|end_of_text|>", "<\uff5cend\u2581of\u2581sentence\uff5c>"};
+    "<|eot_id|>",    "<|im_end|>",      "<|end|>",
+    "<end_of_turn>", "<|endoftext|>",   "<|eom_id|>",
+    "</s>",          "<|end_of_text|>", "<\uff5cend\u2581of\u2581sentence\uff5c>"};
 
 class Reader {
  public:
@@ -202,8 +203,8 @@ class Reader {
     for (const std::string_view factor : {"logit_scale", "embedding_scale", "residual_scale"}) {
       QUIRE_ASSIGN_OR_RETURN(const auto value, meta_.find_float(key(factor)));
       if (value.value_or(1.0) != 1.0 && *value != 0.0) {
-        return unsupported(meta_.path() + ": metadata key " + quote(key(factor)) + " is set, which quire cannot run for " +
-                           h_.architecture);
+        return unsupported(meta_.path() + ": metadata key " + quote(key(factor)) +
+                           " is set, which quire cannot run for " + h_.architecture);
       }
     }
     return {};
@@ -238,8 +239,8 @@ Result<std::vector<int64_t>> read_token_types(const GgufMetadataView& metadata, 
     return metadata.error(kKey, "is not an array of integers");
   }
   if (types.size() != tokens) {
-    return metadata.error(kKey, "has " + std::to_string(types.size()) + " entries for " + std::to_string(tokens) +
-                                    " tokens");
+    return metadata.error(kKey,
+                          "has " + std::to_string(types.size()) + " entries for " + std::to_string(tokens) + " tokens");
   }
   return types;
 }
@@ -251,8 +252,8 @@ Status check_scores(const GgufMetadataView& metadata, size_t tokens) {
   const auto* scores = std::get_if<std::vector<double>>(value);
   if (scores == nullptr) return metadata.error(kKey, "is not an array of floats");
   if (scores->size() != tokens) {
-    return metadata.error(kKey, "has " + std::to_string(scores->size()) + " entries for " + std::to_string(tokens) +
-                                    " tokens");
+    return metadata.error(
+        kKey, "has " + std::to_string(scores->size()) + " entries for " + std::to_string(tokens) + " tokens");
   }
   return {};
 }
@@ -279,9 +280,9 @@ Status read_end_tokens(const GgufMetadataView& metadata, Hparams* h) {
       if (types[i] != 1 && ends_by_text(tokens[i], types[i])) h->eos_token_ids.push_back(static_cast<int32_t>(i));
     }
   }
-  std::ranges::sort(h->eos_token_ids);
-  const auto repeated = std::ranges::unique(h->eos_token_ids);
-  h->eos_token_ids.erase(repeated.begin(), repeated.end());
+  auto& ids = h->eos_token_ids;
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return {};
 }
 

@@ -17,8 +17,7 @@ Status GgufMetadataView::error(std::string_view key, const std::string& what) co
   return corrupt(path_ + ": metadata key " + quote(key) + " " + what);
 }
 
-Result<int64_t> GgufMetadataView::to_int(std::string_view key, const MetaValue& value, int64_t min,
-                                         int64_t max) const {
+Result<int64_t> GgufMetadataView::to_int(std::string_view key, const MetaValue& value, int64_t min, int64_t max) const {
   int64_t number = 0;
   if (const auto* as_signed = std::get_if<int64_t>(&value)) {
     number = *as_signed;
@@ -31,8 +30,8 @@ Result<int64_t> GgufMetadataView::to_int(std::string_view key, const MetaValue& 
     return error(key, "is not an integer");
   }
   if (number < min || number > max) {
-    return error(key, "is " + std::to_string(number) + ", not within " + std::to_string(min) + ".." +
-                          std::to_string(max));
+    return error(key,
+                 "is " + std::to_string(number) + ", not within " + std::to_string(min) + ".." + std::to_string(max));
   }
   return number;
 }

@@ -79,7 +79,8 @@ Result<std::vector<SafetensorsFile>> open_weights(const std::string& directory) 
   }
   for (const auto& [tensor, name] : index) {
     if (!held.contains({tensor, name})) {
-      return corrupt(index_path + ": says that " + quote(name) + " holds tensor " + quote(tensor) + ", but it does not");
+      return corrupt(index_path + ": says that " + quote(name) + " holds tensor " + quote(tensor) +
+                     ", but it does not");
     }
   }
   return files;
@@ -126,7 +127,8 @@ class HfCheckpoint final : public Checkpoint {
   }
 
   HfConfigTexts config_texts() const {
-    return {.directory = path_, .config = document("config.json"), .generation_config = document("generation_config.json")};
+    return {
+        .directory = path_, .config = document("config.json"), .generation_config = document("generation_config.json")};
   }
 
   Status load() {

@@ -20,7 +20,8 @@ std::string changed(const std::string& config, const std::vector<std::pair<std::
   return json.dump();
 }
 
-Result<std::unique_ptr<Checkpoint>> open_small(const std::string& config, const Tensors& tensors = small_llama_tensors(),
+Result<std::unique_ptr<Checkpoint>> open_small(const std::string& config,
+                                               const Tensors& tensors = small_llama_tensors(),
                                                const std::string& generation = "") {
   const TempDir dir;
   dir.write("config.json", config);
@@ -67,7 +68,8 @@ Tensors small_gemma3_tensors(int layers) {
 std::string small_gemma3_config(const std::vector<std::pair<std::string, std::string>>& changes = {}) {
   return changed(R"({"model_type": "gemma3_text", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 16,
 "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4, "sliding_window": 16,
-"eos_token_id": [1, 6]})", changes);
+"eos_token_id": [1, 6]})",
+                 changes);
 }
 
 TEST(HfConfig, ReadsLlamaAndItsDefaults) {
@@ -103,7 +105,8 @@ TEST(HfConfig, TiesEmbeddingsAndIgnoresTheHeadThen) {
 TEST(HfConfig, ReadsRopeOfEitherStyle) {
   const char* old_llama3 = R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                "original_max_position_embeddings": 16})";
-  const Hparams old_style = hparams_of(changed(small_llama_config(), {{"rope_theta", "5e5"}, {"rope_scaling", old_llama3}}));
+  const Hparams old_style =
+      hparams_of(changed(small_llama_config(), {{"rope_theta", "5e5"}, {"rope_scaling", old_llama3}}));
   const char* new_llama3 = R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                "original_max_position_embeddings": 16, "rope_theta": 500000})";
   const std::string config = changed(small_llama_config(), {{"rope_theta", "null"}, {"rope_parameters", new_llama3}});
@@ -152,10 +155,9 @@ TEST(HfConfig, SlidesTheUpperLayersOfQwen2OnDemand) {
     tensors[bias("k")] = {"F16", {4}, std::string(8, '\0')};
     tensors[bias("v")] = {"F32", {4}, std::string(16, '\0')};
   }
-  const std::string qwen2 = changed(small_llama_config(), {{"model_type", "\"qwen2\""},
-                                                           {"num_hidden_layers", "2"},
-                                                           {"sliding_window", "16"},
-                                                           {"max_window_layers", "1"}});
+  const std::string qwen2 = changed(
+      small_llama_config(),
+      {{"model_type", "\"qwen2\""}, {"num_hidden_layers", "2"}, {"sliding_window", "16"}, {"max_window_layers", "1"}});
   EXPECT_EQ(hparams_of(qwen2, tensors).sliding_window, 0);
   const std::string sliding = changed(qwen2, {{"use_sliding_window", "true"}});
   EXPECT_EQ(hparams_of(sliding, tensors).sliding_window, 16);
@@ -200,7 +202,8 @@ TEST(HfConfig, ReadsGemma3AndItsDefaults) {
 
 TEST(HfConfig, ReadsTheTextModelOfMultimodalGemma3) {
   const std::string config = R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
-"eos_token_id": [1, 5], "vision_config": {"hidden_size": 1152}, "text_config": )" + small_gemma3_config() + "}";
+"eos_token_id": [1, 5], "vision_config": {"hidden_size": 1152}, "text_config": )" +
+                             small_gemma3_config() + "}";
   for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
     Tensors tensors;
     for (const auto& [name, item] : small_gemma3_tensors(1)) tensors[prefix + name.substr(6)] = item;
@@ -214,8 +217,9 @@ TEST(HfConfig, ReadsTheTextModelOfMultimodalGemma3) {
 }
 
 TEST(HfConfig, UnitesWhatEndsAGenerationAndReadsSamplingDefaults) {
-  const Hparams h = hparams_of(small_llama_config(), small_llama_tensors(),
-                               R"({"eos_token_id": [7, 1, 3], "do_sample": true, "temperature": 0.7, "top_k": 20, "top_p": 0.8})");
+  const Hparams h =
+      hparams_of(small_llama_config(), small_llama_tensors(),
+                 R"({"eos_token_id": [7, 1, 3], "do_sample": true, "temperature": 0.7, "top_k": 20, "top_p": 0.8})");
   EXPECT_EQ(h.eos_token_ids, (std::vector<int32_t>{1, 3, 7}));
   EXPECT_EQ(h.default_temperature, 0.7f);
   EXPECT_EQ(h.default_top_k, 20);
@@ -249,7 +253,9 @@ TEST_P(BadConfigs, AreErrorsThatNameTheKey) {
 }
 
 const BadConfig kBadConfigs[] = {
-    {"unknown_type", "\"falcon_h1\"; supported are llama, mistral, qwen2, gemma3_text, gemma3", {{"model_type", "\"falcon_h1\""}}},
+    {"unknown_type",
+     "\"falcon_h1\"; supported are llama, mistral, qwen2, gemma3_text, gemma3",
+     {{"model_type", "\"falcon_h1\""}}},
     {"quantized", "method \"gptq\"", {{"quantization_config", R"({"quant_method": "gptq"})"}}},
     {"classifier", "does not generate text", {{"architectures", R"(["LlamaForSequenceClassification"])"}}},
     {"hidden_text", "\"hidden_size\" is not an integer", {{"hidden_size", "\"8\""}}},
@@ -264,18 +270,24 @@ const BadConfig kBadConfigs[] = {
     {"rope_type", "\"mrope\"", {{"rope_scaling", R"({"type": "mrope"})"}}},
     {"rope_factor", "\"factor\" is missing", {{"rope_scaling", R"({"type": "linear"})"}}},
     {"rope_factor_negative", "rope scaling factor", {{"rope_scaling", R"({"type": "linear", "factor": -2})"}}},
-    {"rope_llama3", "high_freq_factor > low_freq_factor",
+    {"rope_llama3",
+     "high_freq_factor > low_freq_factor",
      {{"rope_scaling", R"({"rope_type": "llama3", "low_freq_factor": 4, "high_freq_factor": 4})"}}},
-    {"rope_longrope", "1 factors", {{"rope_scaling", R"({"type": "longrope", "long_factor": [1], "short_factor": [1]})"}}},
+    {"rope_longrope",
+     "1 factors",
+     {{"rope_scaling", R"({"type": "longrope", "long_factor": [1], "short_factor": [1]})"}}},
     {"rope_partial", "\"partial_rotary_factor\" is not within", {{"partial_rotary_factor", "1.5"}}},
     {"rope_not_object", "\"rope_scaling\" is not an object", {{"rope_scaling", "[]"}}},
     {"tied_text", "\"tie_word_embeddings\" is not true or false", {{"tie_word_embeddings", "\"yes\""}}},
     {"eos_text", "\"eos_token_id\" is not an integer", {{"eos_token_id", "\"</s>\""}}},
     {"eos_negative", "\"eos_token_id\" holds -1", {{"eos_token_id", "-1"}}},
     {"window_0", "\"sliding_window\" is 0", {{"model_type", "\"mistral\""}, {"sliding_window", "0"}}},
-    {"layer_types_short", "2 entries for 1 layers",
+    {"layer_types_short",
+     "2 entries for 1 layers",
      {{"model_type", "\"mistral\""}, {"layer_types", R"(["full_attention", "full_attention"])"}}},
-    {"layer_types_unknown", "\"chunked_attention\"", {{"model_type", "\"mistral\""}, {"layer_types", R"(["chunked_attention"])"}}},
+    {"layer_types_unknown",
+     "\"chunked_attention\"",
+     {{"model_type", "\"mistral\""}, {"layer_types", R"(["chunked_attention"])"}}},
 };
 INSTANTIATE_TEST_SUITE_P(Hf, BadConfigs, testing::ValuesIn(kBadConfigs),
                          [](const auto& each) { return std::string(each.param.name); });

@@ -17,10 +17,10 @@ namespace {
 // checkpoint relies on the default and a wrong one would only show as nonsense.
 struct ConfigClass {
   std::string_view model_type;
-  std::string_view model_class;   // architectures, for files without a model_type
+  std::string_view model_class;  // architectures, for files without a model_type
   int64_t vocab_size, hidden, ffn_hidden, layers, heads, kv_heads, head_dim, context_length;
   HfRopeDefaults rope;
-  int64_t sliding_window;         // 0: none
+  int64_t sliding_window;  // 0: none
 };
 
 // kv_heads -1: as many as heads. head_dim -1: hidden / heads.
@@ -198,7 +198,8 @@ class Reader {
       QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int("max_window_layers"));
       first = given.value_or(kQwen2FirstSlidingLayer);
     } else if (model_.family->name == "gemma3") {
-      const std::string key = text_.has("sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
+      const std::string key =
+          text_.has("sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
       QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int(key));
       period = given.value_or(kGemma3WindowPeriod);
       if (period < 1) return text_.error(key, "is " + std::to_string(period));

@@ -108,7 +108,8 @@ Result<std::vector<int64_t>> HfJson::find_int_or_ints(const std::string& key) co
     return std::vector<int64_t>{*number};
   }
   for (const Json& element : *value) {
-    if (!element.is_number_integer() || element.get<double>() > 9e18) return error(key, "holds something other than integers");
+    if (!element.is_number_integer() || element.get<double>() > 9e18)
+      return error(key, "holds something other than integers");
     numbers.push_back(element.get<int64_t>());
   }
   return numbers;

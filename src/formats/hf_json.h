@@ -28,9 +28,9 @@ class HfJson {
   Result<std::optional<bool>> find_bool(const std::string& key) const;
   Result<std::optional<std::string>> find_string(const std::string& key) const;
   Result<std::optional<HfJson>> find_object(const std::string& key) const;
-  Result<std::vector<float>> find_floats(const std::string& key) const;          // empty: absent
-  Result<std::vector<std::string>> find_strings(const std::string& key) const;   // empty: absent
-  Result<std::vector<int64_t>> find_int_or_ints(const std::string& key) const;   // empty: absent
+  Result<std::vector<float>> find_floats(const std::string& key) const;         // empty: absent
+  Result<std::vector<std::string>> find_strings(const std::string& key) const;  // empty: absent
+  Result<std::vector<int64_t>> find_int_or_ints(const std::string& key) const;  // empty: absent
 
  private:
   struct Object;  // hides the JSON library

@@ -20,8 +20,8 @@ constexpr NamePair kTop[] = {
 
 // Modules of a layer; the rest of the name is "weight" or "bias".
 constexpr NamePair kModules[] = {
-    {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},  {"mlp.up_proj", "ffn_up"},
+    {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},   {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},       {"input_layernorm", "attn_norm"},
 };
 constexpr NamePair kQkNorms[] = {{"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"}};
@@ -38,8 +38,8 @@ using Column = std::string_view NamePair::*;
 
 std::string_view translate_module(std::string_view module, const Family& family, Column from, Column to) {
   const std::span<const NamePair> norms = family.post_norms ? std::span<const NamePair>(kPrePostNorms) : kPreNorm;
-  const std::span<const NamePair> qk_norms = family.qk_norm ? std::span<const NamePair>(kQkNorms)
-                                                            : std::span<const NamePair>();
+  const std::span<const NamePair> qk_norms =
+      family.qk_norm ? std::span<const NamePair>(kQkNorms) : std::span<const NamePair>();
   for (const std::span<const NamePair> table : {std::span<const NamePair>(kModules), norms, qk_norms}) {
     const auto found = std::ranges::find(table, module, from);
     if (found != table.end()) return (*found).*to;
@@ -73,12 +73,13 @@ std::string translate(std::string_view name, const Family& family, Column from, 
 }  // namespace
 
 std::string canonical_from_hf(std::string_view hf_name, const Family& family) {
-  constexpr std::string_view kOuter = "language_model.";         // language_model.model.layers.0...
-  constexpr std::string_view kInner = "model.language_model.";   // model.language_model.layers.0...
+  constexpr std::string_view kOuter = "language_model.";        // language_model.model.layers.0...
+  constexpr std::string_view kInner = "model.language_model.";  // model.language_model.layers.0...
   if (hf_name.starts_with(kOuter)) {
     hf_name.remove_prefix(kOuter.size());
   } else if (hf_name.starts_with(kInner)) {
-    return translate("model." + std::string(hf_name.substr(kInner.size())), family, &NamePair::hf, &NamePair::canonical);
+    return translate("model." + std::string(hf_name.substr(kInner.size())), family, &NamePair::hf,
+                     &NamePair::canonical);
   }
   return translate(hf_name, family, &NamePair::hf, &NamePair::canonical);
 }

@@ -10,7 +10,7 @@ namespace quire {
 
 struct HfRopeDefaults {
   double theta = 10000.0;
-  bool has_local = false;       // sliding layers have a base of their own
+  bool has_local = false;  // sliding layers have a base of their own
   double local_theta = 10000.0;
 };
 

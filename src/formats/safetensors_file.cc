@@ -23,10 +23,10 @@ struct ElementType {
   int bits;
 };
 constexpr std::array<ElementType, 22> kElementTypes = {{
-    {"BOOL", 8},     {"U8", 8},          {"I8", 8},          {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8},
-    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},      {"U16", 16},    {"F16", 16},    {"BF16", 16},
-    {"I32", 32},     {"U32", 32},        {"F32", 32},        {"I64", 64},    {"U64", 64},    {"F64", 64},
-    {"C64", 64},     {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
+    {"BOOL", 8},        {"U8", 8},          {"I8", 8},      {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16},    {"BF16", 16},
+    {"I32", 32},        {"U32", 32},        {"F32", 32},    {"I64", 64},    {"U64", 64},    {"F64", 64},
+    {"C64", 64},        {"F4", 4},          {"F6_E2M3", 6}, {"F6_E3M2", 6},
 }};
 
 struct HeaderEntry {
@@ -144,7 +144,8 @@ class HeaderHandler {
     return true;
   }
   bool fail(const std::string& what) {
-    problem_ = (in_metadata_ ? std::string("__metadata__") : "tensor " + quote(entries_.back().tensor.name)) + " " + what;
+    problem_ =
+        (in_metadata_ ? std::string("__metadata__") : "tensor " + quote(entries_.back().tensor.name)) + " " + what;
     return false;
   }
   bool misplaced() {
@@ -193,8 +194,8 @@ Status place_tensors(std::vector<HeaderEntry>& entries, std::span<const std::byt
     }
     QUIRE_ASSIGN_OR_RETURN(const uint64_t bytes, tensor_bytes(entry.tensor));
     if (bytes != end - begin) {
-      return corrupt("tensor " + quote(entry.tensor.name) + " of shape " + shape_text(entry.tensor.shape) + " and type " +
-                     entry.tensor.dtype + " takes " + std::to_string(bytes) + " bytes, not the " +
+      return corrupt("tensor " + quote(entry.tensor.name) + " of shape " + shape_text(entry.tensor.shape) +
+                     " and type " + entry.tensor.dtype + " takes " + std::to_string(bytes) + " bytes, not the " +
                      std::to_string(end - begin) + " of its offsets");
     }
     entry.tensor.data = data.data() + begin;
@@ -214,7 +215,8 @@ Status parse(SafetensorsFile& out) {
   if (bytes.size() < sizeof header_bytes) return corrupt("is too short for a safetensors file");
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
   if (header_bytes < 2 || header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - sizeof header_bytes) {
-    return corrupt("claims a header of " + std::to_string(header_bytes) + " bytes: not a safetensors file, or truncated");
+    return corrupt("claims a header of " + std::to_string(header_bytes) +
+                   " bytes: not a safetensors file, or truncated");
   }
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + sizeof header_bytes,
                                 static_cast<size_t>(header_bytes));

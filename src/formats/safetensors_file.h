@@ -16,8 +16,8 @@ namespace quire {
 
 struct SafetensorsEntry {
   std::string name;
-  std::string dtype;            // "BF16", "I32", ...; always one of the format's
-  std::vector<int64_t> shape;   // outermost first; empty for a scalar
+  std::string dtype;           // "BF16", "I32", ...; always one of the format's
+  std::vector<int64_t> shape;  // outermost first; empty for a scalar
   const std::byte* data = nullptr;
   int64_t bytes = 0;
 };

@@ -13,8 +13,8 @@
 namespace quire {
 
 struct SchemaTensors {
-  std::vector<TensorRef> used;       // in the order given
-  std::vector<std::string> unused;   // names the schema does not know
+  std::vector<TensorRef> used;      // in the order given
+  std::vector<std::string> unused;  // names the schema does not know
 };
 
 // How messages speak of the file: its path, and a canonical name as the file spells it.

@@ -46,6 +46,11 @@ std::string TempDir::write(const std::string& name, std::string_view bytes) cons
   return path.string();
 }
 
+void TempDir::rewrite(const std::string& path, std::string_view bytes) const {
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
 std::string u16_value(uint16_t value) { return Bytes().add<uint32_t>(kU16).add(value).str(); }
 std::string u32_value(uint32_t value) { return Bytes().add<uint32_t>(kU32).add(value).str(); }
 std::string f32_value(float value) { return Bytes().add<uint32_t>(kF32Value).add(value).str(); }
@@ -153,8 +158,8 @@ std::string safetensors_bytes(const std::map<std::string, SafetensorsItem>& tens
     data += item.data;
     if (header.size() > 1) header += ",";
     header += "\"" + name + "\":{\"dtype\":\"" + item.dtype + "\",\"shape\":" + shape_text(item.shape) +
-              ",\"data_offsets\":" + shape_text(std::vector<int64_t>{static_cast<int64_t>(begin), static_cast<int64_t>(data.size())}) +
-              "}";
+              ",\"data_offsets\":" +
+              shape_text(std::vector<int64_t>{static_cast<int64_t>(begin), static_cast<int64_t>(data.size())}) + "}";
   }
   return safetensors_bytes(header + "}", data);
 }

@@ -19,6 +19,8 @@ class TempDir {
 
   // Writes a file and returns its path. The name may contain directories, which are made.
   std::string write(const std::string& name, std::string_view bytes) const;
+  // Replaces the bytes of an existing file of the same size in place, which spares the disk a flush.
+  void rewrite(const std::string& path, std::string_view bytes) const;
   const std::string& path() const { return path_; }
 
  private:
@@ -60,17 +62,17 @@ std::string strings_value(const std::vector<std::string>& values);
 
 struct GgufTensor {
   std::string name;
-  std::vector<uint64_t> dims;    // contiguous one first, as in the file
+  std::vector<uint64_t> dims;  // contiguous one first, as in the file
   uint32_t type = 0;
   std::string data;
-  int64_t offset = -1;           // -1: right after the previous one, aligned
+  int64_t offset = -1;  // -1: right after the previous one, aligned
 };
 
 // A whole file. Everything can be set to nonsense.
 struct Gguf {
   std::string magic = "GGUF";
   uint32_t version = 3;
-  int64_t tensor_count = -1;     // -1: the true one
+  int64_t tensor_count = -1;  // -1: the true one
   int64_t entry_count = -1;
   std::vector<std::pair<std::string, std::string>> entries;  // key, value with its type
   std::vector<GgufTensor> tensors;
@@ -78,9 +80,9 @@ struct Gguf {
 
   void set(const std::string& key, const std::string& value);  // replaces or appends
   void erase(const std::string& key);
-  GgufTensor& tensor(const std::string& name);                 // must exist
+  GgufTensor& tensor(const std::string& name);  // must exist
   void add_f32(const std::string& name, const std::vector<uint64_t>& dims);
-  std::string header() const;    // up to the tensor data, padded
+  std::string header() const;  // up to the tensor data, padded
   std::string bytes() const;
 };
 
@@ -93,7 +95,7 @@ struct SafetensorsItem {
   std::string data;
 };
 std::string safetensors_bytes(const std::map<std::string, SafetensorsItem>& tensors);
-std::string safetensors_bytes(std::string_view header, std::string_view data);   // the header as it is
+std::string safetensors_bytes(std::string_view header, std::string_view data);  // the header as it is
 
 // The same model as a Hugging Face directory: config.json and model.safetensors.
 std::string small_llama_config();

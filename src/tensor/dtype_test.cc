@@ -84,8 +84,8 @@ std::vector<DType> every_dtype() {
 std::string dtype_name(const testing::TestParamInfo<DType>& each) { return std::string(dtype_info(each.param).name); }
 
 INSTANTIATE_TEST_SUITE_P(DType, EveryDType, testing::ValuesIn(every_dtype()), dtype_name);
-INSTANTIATE_TEST_SUITE_P(DType, EncodedDType,
-                         testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0), dtype_name);
+INSTANTIATE_TEST_SUITE_P(DType, EncodedDType, testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0),
+                         dtype_name);
 
 TEST(DType, EncodesBlocksWhoseScaleHasNoInverse) {
   const std::vector<float> tiny(32, 1e-42f);

@@ -32,7 +32,7 @@ inline uint16_t f32_to_f16(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x1ffu));
   if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65536 and above
-  if (magnitude >= 0x38800000u) {                                             // normal in f16: 2^-14 and above
+  if (magnitude >= 0x38800000u) {                                              // normal in f16: 2^-14 and above
     const uint32_t rebased = magnitude - (112u << 23);
     // A carry out of the mantissa runs into the exponent, and out of the exponent into infinity: both are right.
     return static_cast<uint16_t>(sign | ((rebased + 0x0fffu + (rebased >> 13 & 1u)) >> 13));

@@ -22,7 +22,8 @@ void decode_q4_0(const std::byte* blocks, int64_t n_blocks, float* out) {
 void encode_q4_0(const float* values, int64_t n_blocks, std::byte* blocks) {
   auto* block = reinterpret_cast<BlockQ4_0*>(blocks);
   for (int64_t b = 0; b < n_blocks; ++b, ++block, values += 32) {
-    const float extreme = *std::max_element(values, values + 32, [](float x, float y) { return std::fabs(x) < std::fabs(y); });
+    const float extreme =
+        *std::max_element(values, values + 32, [](float x, float y) { return std::fabs(x) < std::fabs(y); });
     const float d = extreme / -8.0f;
     const float inverse = std::fabs(d) >= 0x1p-126f ? 1.0f / d : 0.0f;  // a subnormal has no finite inverse
     const auto code = [&](float x) { return static_cast<uint8_t>(std::clamp(x * inverse + 8.5f, 0.0f, 15.0f)); };

@@ -8,10 +8,10 @@
 namespace quire {
 
 struct BlockQ6_K {
-  uint8_t ql[128];    // of each half: byte j holds the low four bits of weights j and j + 64
-  uint8_t qh[64];     // of each half: byte j holds the high two bits of weights j, j + 32, j + 64, j + 96
+  uint8_t ql[128];  // of each half: byte j holds the low four bits of weights j and j + 64
+  uint8_t qh[64];   // of each half: byte j holds the high two bits of weights j, j + 32, j + 64, j + 96
   int8_t scales[16];
-  uint8_t d[2];       // f16
+  uint8_t d[2];  // f16
 };
 static_assert(sizeof(BlockQ6_K) == 210);
 

@@ -8,7 +8,7 @@
 namespace quire {
 
 struct BlockQ8_0 {
-  uint8_t d[2];   // f16
+  uint8_t d[2];  // f16
   int8_t qs[32];
 };
 static_assert(sizeof(BlockQ8_0) == 34);
