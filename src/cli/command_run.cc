@@ -37,6 +37,8 @@ Result<std::vector<int32_t>> prompt_ids(const Generator& generator, JsonRequest&
 Result<JsonObject> answer(Generator& generator, Options options, JsonRequest& request) {
   QUIRE_RETURN_IF_ERROR(request.take_options(options, kRun));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, prompt_ids(generator, request));
+  QUIRE_RETURN_IF_ERROR(generator.check_prompt(prompt));
+  QUIRE_RETURN_IF_ERROR(load_with_progress(generator));  // here, so that no request's timings hold it
   QUIRE_ASSIGN_OR_RETURN(const GenerateRequest generation,
                          generate_request(options, generator.checkpoint().hparams(), std::move(prompt)));
   QUIRE_ASSIGN_OR_RETURN(const GenerateResult result,
