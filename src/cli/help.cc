@@ -73,6 +73,13 @@ void append_names(std::string& out, const char* lead, Command command, Filter&& 
   append_wrapped(out, lead + names + ".", 0);
 }
 
+// A bar ends the cell of a Markdown table.
+std::string escaped_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) out.append(c == '|' ? "\\" : "").append(1, c);
+  return out;
+}
+
 }  // namespace
 
 std::string overview_help() {
@@ -126,7 +133,7 @@ std::string options_markdown() {
     }
     out += "| " + code(flag_text(row)) + " | " + commands + " | " + default_text(row) + " | " + range_text(row) +
            " | " + (row.in_environment ? code(environment_name(row)) : "") + " | " +
-           (row.in_request ? code(json_key(row)) : "") + " | " + std::string(row.help) + " |\n";
+           (row.in_request ? code(json_key(row)) : "") + " | " + escaped_cell(row.help) + " |\n";
   }
   return out;
 }

@@ -3,7 +3,9 @@
 
 import json
 import math
-import os
+import subprocess
+import tempfile
+from pathlib import Path
 
 from quire_runner import QUIRE, ROOT, TINY, environment, equal, jsonl, main, quire, refuse, succeed, tensor
 
@@ -73,7 +75,6 @@ def test_environment_sets_what_flags_leave_open():
 
 def test_full_disk_on_standard_output():
     with open("/dev/full", "wb") as full:
-        import subprocess
         run = subprocess.run([QUIRE, "tokenize", "-m", LLAMA, "some text"], stdout=full, stderr=subprocess.PIPE,
                              env=environment())
     equal(run.returncode, 2)
@@ -168,13 +169,12 @@ def test_invalid_bytes_in_a_line():
 
 # --- template -------------------------------------------------------------------------------------------------
 
-def test_template_file(tmp=ROOT / "build"):
-    tmp.mkdir(exist_ok=True)
-    path = tmp / f"e2e-{os.getpid()}.jinja"
-    path.write_text("{{ tools is none }}|{{ x | tojson }}|{{ strftime_now('%Y-%m-%d %H:%M:%S') }}|"
-                    "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
-                    "{% if messages | length > 1 %}{{ raise_exception('too many') }}{% endif %}")
-    try:
+def test_template_file():
+    with tempfile.TemporaryDirectory(prefix="quire-e2e-") as folder:
+        path = Path(folder) / "chat.jinja"
+        path.write_text("{{ tools is none }}|{{ x | tojson }}|{{ strftime_now('%Y-%m-%d %H:%M:%S') }}|"
+                        "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+                        "{% if messages | length > 1 %}{{ raise_exception('too many') }}{% endif %}")
         one = {"role": "user", "content": "häy"}
         requests = [
             {"messages": [one], "tools": None, "kwargs": {"x": {"z": 1, "a": [True, None, 1.5]}}},
@@ -192,8 +192,6 @@ def test_template_file(tmp=ROOT / "build"):
             assert list(answer) == ["error"] and says in answer["error"], (answer, says)
         path.write_text("a\n{% frobnicate %}")
         refuse("template", "--template-file", path, "x", says=[path, "frobnicate"], within_s=1)
-    finally:
-        path.unlink()
 
 
 def test_template_of_a_model():
