@@ -27,7 +27,7 @@ constexpr PhiloxCounter philox4x32_10(PhiloxCounter counter, PhiloxKey key) {
 }
 
 // What a number is drawn for. Two purposes never share a number, however many each draws.
-enum class RandomPurpose : uint32_t { kSample = 0 };
+enum class RandomPurpose : uint32_t { kSample = 0, kBranchSeed = 1 };
 
 // 64 uniform bits for the token at `output_index` of the generation seeded with `seed`.
 constexpr uint64_t random_bits(uint64_t seed, uint64_t output_index, RandomPurpose purpose) {
@@ -36,6 +36,11 @@ constexpr uint64_t random_bits(uint64_t seed, uint64_t output_index, RandomPurpo
                      static_cast<uint32_t>(purpose), 0},
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   return static_cast<uint64_t>(bits[1]) << 32 | bits[0];
+}
+
+// Seed of branch j of a request: the request's own for branch 0, so that one choice of several equals the only one.
+constexpr uint64_t branch_seed(uint64_t seed, uint64_t branch) {
+  return branch == 0 ? seed : random_bits(seed, branch, RandomPurpose::kBranchSeed);
 }
 
 }  // namespace quire

@@ -11,7 +11,9 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "engine/engine_options.h"
 #include "engine/event.h"
+#include "engine/kv_plan.h"
 #include "engine/request.h"
 #include "formats/checkpoint.h"
 #include "text/chat_template.h"
@@ -44,6 +46,7 @@ class Engine {
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;   // null: the model carries none
   virtual int64_t context() const = 0;
+  virtual const KvPlan& plan() const = 0;
 
   // JSON documents: what is on, off and why; and one request's timeline (kNotFound when it left the ring).
   virtual std::string describe_json() const = 0;
@@ -51,5 +54,9 @@ class Engine {
   // Metrics in Prometheus' text format.
   virtual std::string metrics_text() const = 0;
 };
+
+// Opens the model's headers, tokenizer and template and plans its memory; fails if any of that does. The weights load on
+// the engine's thread meanwhile: state() tells.
+Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options);
 
 }  // namespace quire

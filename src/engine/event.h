@@ -39,6 +39,7 @@ struct Event {
   int32_t choice = 0;
   std::string text;                          // kDelta: valid UTF-8, may be empty when only ids or logprobs move on
   std::vector<int32_t> ids;                  // kDelta: the tokens generated since the last one
+  bool ends_generation = false;              // kDelta: the last of ids is an EOS or stop token, not part of the text
   std::vector<TokenLogprob> logprobs;        // kDelta: one per id, where asked for
   std::vector<TokenLogprob> prompt_logprobs; // first kDelta of choice 0: one per prompt token but the first
   std::string finish_reason;                 // kChoiceFinished: "stop" or "length"

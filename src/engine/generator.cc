@@ -5,14 +5,13 @@
 #include <numeric>
 #include <optional>
 
+#include "engine/answer_text.h"
 #include "engine/model_setup.h"
 #include "engine/sequence_kv.h"
-#include "engine/stop_matcher.h"
 #include "engine/tokenizer_source.h"
 #include "model/model.h"
 #include "model/registry.h"
 #include "sample/sampler.h"
-#include "text/detokenizer.h"
 
 namespace quire {
 namespace {
@@ -20,45 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double ms_between(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double, std::milli>(to - from).count(); }
-
-// What turns generated ids into text and finds its end.
-class Answer {
- public:
-  Answer(const Tokenizer& tokenizer, StopMatcher stops, const Generator::OnText& on_text)
-      : detokenizer_(tokenizer), stops_(std::move(stops)), on_text_(on_text) {}
-
-  // False: the answer ended, by a stop string or by the listener.
-  bool push(int32_t id) {
-    std::string released;
-    stopped_ = stops_.feed(detokenizer_.push(id), released);
-    return release(released) && !stopped_;
-  }
-
-  void finish() {
-    std::string released;
-    if (!stopped_) stopped_ = stops_.feed(detokenizer_.finish(), released);
-    if (!stopped_) stops_.finish(released);
-    release(released);
-  }
-
-  bool stopped() const { return stopped_; }
-  bool cancelled() const { return cancelled_; }
-  std::string& text() { return text_; }
-
- private:
-  bool release(const std::string& text) {
-    text_ += text;
-    if (!text.empty() && on_text_ && !on_text_(text)) cancelled_ = true;
-    return !cancelled_;
-  }
-
-  Detokenizer detokenizer_;
-  StopMatcher stops_;
-  const Generator::OnText& on_text_;
-  std::string text_;
-  bool stopped_ = false;
-  bool cancelled_ = false;
-};
 
 class LocalGenerator final : public Generator {
  public:
@@ -171,7 +131,7 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
   QUIRE_RETURN_IF_ERROR(request.sampling.validate());
   QUIRE_RETURN_IF_ERROR(check_prompt(request.prompt));
   QUIRE_RETURN_IF_ERROR(load(nullptr));
-  QUIRE_ASSIGN_OR_RETURN(StopMatcher stops, StopMatcher::create(request.stop));
+  QUIRE_ASSIGN_OR_RETURN(AnswerText answer, AnswerText::create(*tokenizer_, request.stop));
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   int64_t budget = context() - prompt_tokens;
   if (request.max_tokens >= 0) budget = std::min(budget, request.max_tokens);
@@ -191,7 +151,11 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
     return !request.ignore_eos && std::binary_search(end_ids.begin(), end_ids.end(), id);
   };
   Sampler sampler(request.sampling, request.prompt);
-  Answer answer(*tokenizer_, std::move(stops), on_text);
+  bool cancelled = false;
+  auto release = [&](const std::string& text) {
+    result.text += text;
+    if (!text.empty() && on_text && !on_text(text)) cancelled = true;
+  };
   auto first_token = prefilled;
   for (int64_t i = 0; i < budget; ++i) {
     QUIRE_ASSIGN_OR_RETURN(const int32_t id, sampler.sample(logits_, static_cast<uint64_t>(i)));
@@ -202,13 +166,17 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
     }
     result.ids.push_back(id);
     sampler.accept(id);
-    if (!answer.push(id)) break;
+    std::string text;
+    const bool stopped = answer.push(id, text);
+    release(text);
+    if (stopped || cancelled) break;
     if (i + 1 < budget) step(std::span(&id, 1), prompt_tokens + i, true);
   }
-  answer.finish();
+  std::string rest;
+  answer.finish(rest);
+  release(rest);
   if (answer.stopped()) result.finish_reason = "stop";
-  if (answer.cancelled()) result.finish_reason = "cancelled";
-  result.text = std::move(answer.text());
+  if (cancelled) result.finish_reason = "cancelled";
   result.timings.generated_tokens = static_cast<int64_t>(result.ids.size());
   result.timings.ttft_ms = ms_between(start, first_token);
   result.timings.decode_ms = ms_between(first_token, Clock::now());

@@ -12,9 +12,6 @@
 namespace quire {
 namespace {
 
-// Heap of the tokenizer per vocabulary entry and merge, measured: text, hash slot and merge slot.
-constexpr int64_t kTokenizerBytesPerToken = 96;
-
 void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, MemoryPlan& plan) {
   std::map<DType, MemoryPlan::WeightLine> lines;
   for (const TensorRef& tensor : checkpoint.tensors()) {
@@ -51,7 +48,7 @@ Result<MemoryPlan> plan_memory(const Checkpoint& checkpoint, const ModelOptions&
   plan.available_bytes = available_memory_bytes();
   count_weights(checkpoint, config, *device, plan);
   plan.packed_weight_bytes = weight_bytes(config, checkpoint, *device);
-  plan.tokenizer_bytes = config.vocab_size * kTokenizerBytesPerToken;
+  plan.tokenizer_bytes = tokenizer_bytes(config.vocab_size);
 
   auto kv_bytes = [&](int64_t context) {
     int64_t bytes = 0;

@@ -20,6 +20,9 @@ int64_t step_rows(int64_t context);
 // Pages one sequence of `context` tokens needs in a group: all of them, or a ring that covers window and step.
 int64_t pages_per_sequence(const KvGroup& group, int64_t context);
 
+// Tokenizer heap, estimated from the vocabulary.
+int64_t tokenizer_bytes(int64_t vocab_size);
+
 // MemAvailable, or what the cgroup leaves, whichever is less.
 int64_t available_memory_bytes();
 

@@ -76,6 +76,7 @@ bool StopMatcher::feed(std::string_view bytes, std::string& released) {
     released.append(held_, 0, final_bytes);
     held_.erase(0, final_bytes);
     if (node.match_bytes != 0) {
+      matched_ = std::move(held_);
       held_.clear();
       return true;
     }

@@ -31,6 +31,8 @@ class StopMatcher {
   void finish(std::string& released);
 
   size_t held_bytes() const { return held_.size(); }
+  // The stop string that ended the output; empty before.
+  const std::string& matched() const { return matched_; }
 
  private:
   struct Node {
@@ -51,6 +53,7 @@ class StopMatcher {
   std::vector<Node> nodes_;  // [0] is the root
   uint32_t state_ = 0;
   std::string held_;  // its size is the depth of state_
+  std::string matched_;
 };
 
 }  // namespace quire

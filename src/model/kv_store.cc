@@ -9,7 +9,7 @@ int64_t KvStore::page_bytes(const ModelConfig& config, const KvGroup& group, con
   return group.layers * config.heads.kv_heads * device.kv_head_bytes(config.heads.head_dim);
 }
 
-Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages) {
+Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages, bool touch) {
   KvStore store;
   store.kv_heads_ = config.heads.kv_heads;
   store.head_bytes_ = device.kv_head_bytes(config.heads.head_dim);
@@ -18,11 +18,15 @@ Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device,
     group.pages = pages[g];
     group.record_bytes = page_bytes(config, config.kv_groups[g], device);
     QUIRE_ASSIGN_OR_RETURN(group.memory, Buffer::allocate(group.pages * group.record_bytes, "the KV cache"));
-    // Touched now: a page fault in the middle of a step would cost more, and a plan that does not hold shows here.
-    std::memset(group.memory.data(), 0, static_cast<size_t>(group.memory.size()));
+    if (touch) std::memset(group.memory.data(), 0, static_cast<size_t>(group.memory.size()));
     store.groups_.push_back(std::move(group));
   }
   return store;
+}
+
+void KvStore::copy_page(int group, int64_t from, int64_t to) {
+  const Group& g = groups_[static_cast<size_t>(group)];
+  std::memcpy(g.memory.data() + to * g.record_bytes, g.memory.data() + from * g.record_bytes, static_cast<size_t>(g.record_bytes));
 }
 
 KvLayer KvStore::layer(const LayerConfig& layer) const {

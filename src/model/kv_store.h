@@ -17,10 +17,13 @@ class KvStore {
   // Bytes of one page record of a group.
   static int64_t page_bytes(const ModelConfig& config, const KvGroup& group, const Device& device);
 
-  // Allocates and touches pages[g] records for each group.
-  static Result<KvStore> create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages);
+  // Allocates pages[g] records for each group. Touched now, a page fault cannot fall into the middle of a step, and a
+  // plan that does not hold shows at once; a large pool that may never fill is better left untouched.
+  static Result<KvStore> create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages, bool touch);
 
   KvLayer layer(const LayerConfig& layer) const;
+  // Copies a whole record of a group over another.
+  void copy_page(int group, int64_t from, int64_t to);
   int64_t pages(int group) const { return groups_[static_cast<size_t>(group)].pages; }
   // For tests, which fill pages with NaN before they are used.
   std::byte* data(int group) { return groups_[static_cast<size_t>(group)].memory.data(); }

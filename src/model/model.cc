@@ -22,7 +22,7 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const M
                                            const ModelLimits& limits, const std::function<void(double)>& progress) {
   std::unique_ptr<Model> model(new Model(checkpoint, config, std::move(device)));
   QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, *model->device_, progress));
-  QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages));
+  QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages, limits.touch_kv));
   QUIRE_ASSIGN_OR_RETURN(model->work_, Workspace::create(config, linear_readers(config, checkpoint), limits.workspace, *model->device_));
   return model;
 }
@@ -134,19 +134,23 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
                    .next = last ? nullptr : work_.attn_in.get()});
 }
 
+void Model::logits(std::span<const int32_t> rows, float* out) {
+  device_->head({.x = work_.x,
+                 .rows = rows,
+                 .norm = {weights_.output_norm, config_.norm_eps},
+                 .weight = weights_.head,
+                 .softcap = config_.final_softcap,
+                 .scratch = work_.head_in.get(),
+                 .logits = out});
+}
+
 void Model::run_head(const StepInput& input) {
   const bool score = !input.targets.empty();
   const size_t block = score ? static_cast<size_t>(kScoreRows) : static_cast<size_t>(work_.limits.max_rows);
   for (size_t first = 0; first < input.logit_rows.size(); first += block) {
     const size_t count = std::min(block, input.logit_rows.size() - first);
     float* logits = score ? work_.score_logits : input.logits + first * static_cast<size_t>(config_.vocab_size);
-    device_->head({.x = work_.x,
-                   .rows = std::span(input.logit_rows).subspan(first, count),
-                   .norm = {weights_.output_norm, config_.norm_eps},
-                   .weight = weights_.head,
-                   .softcap = config_.final_softcap,
-                   .scratch = work_.head_in.get(),
-                   .logits = logits});
+    this->logits(std::span(input.logit_rows).subspan(first, count), logits);
     if (score) {
       device_->log_sum_exp(logits, static_cast<int64_t>(count), config_.vocab_size, input.logprobs + first);
       for (size_t i = 0; i < count; ++i) {

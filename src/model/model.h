@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -24,6 +25,7 @@ namespace quire {
 struct ModelLimits {
   WorkspaceLimits workspace;
   std::vector<int64_t> kv_pages;   // per KV group
+  bool touch_kv = true;            // take the pages' memory now rather than as they are first used
 };
 
 class Model {
@@ -34,8 +36,14 @@ class Model {
   // Runs a step; its rows are at most limits.workspace.max_rows. Cannot fail: what could was checked at load.
   void forward(const StepInput& input);
 
+  // Logits of rows of the last step, which must have run to the last layer: out [rows.size()][vocab]. At most
+  // limits.workspace.max_rows at a time.
+  void logits(std::span<const int32_t> rows, float* out);
   // A logit minus this is a log-probability.
   float log_sum_exp(std::span<const float> logits);
+
+  // The device's threads, for host work between steps.
+  void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) { device_->parallel(count, body); }
 
   const ModelConfig& config() const { return config_; }
   const Device& device() const { return *device_; }

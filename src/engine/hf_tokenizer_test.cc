@@ -1,0 +1,185 @@
+#include "engine/hf_tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/hf_tokenizer_reader.h"
+#include "engine/test_checkpoint.h"
+#include "engine/tokenizer_source.h"
+
+namespace quire {
+namespace {
+
+using testing_checkpoint::MetaCheckpoint;
+using Json = nlohmann::json;
+using Documents = std::map<std::string, std::string, std::less<>>;
+
+Json minimal() {
+  return Json::parse(R"({
+    "added_tokens": [{"id": 3, "content": "<s>", "special": true, "normalized": false},
+                     {"id": 5, "content": "</s>", "special": true, "normalized": false}],
+    "normalizer": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+    "post_processor": null,
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}})");
+}
+
+Json patched(const std::string& pointer, const Json& value) {
+  Json document = minimal();
+  document[Json::json_pointer(pointer)] = value;
+  return document;
+}
+
+MetaCheckpoint checkpoint(const Json& tokenizer, const Json& config = Json::object()) {
+  return MetaCheckpoint(Documents{{"tokenizer.json", tokenizer.dump()}, {"tokenizer_config.json", config.dump()}});
+}
+
+std::vector<int32_t> ids(const Checkpoint& checkpoint, std::string_view text, EncodeOptions options = {}) {
+  const auto tokenizer = load_tokenizer(checkpoint);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  if (!tokenizer.ok()) return {-1};
+  const auto result = (*tokenizer)->encode(text, options);
+  return result.ok() ? *result : std::vector<int32_t>{-1};
+}
+
+using Ids = std::vector<int32_t>;
+
+TEST(HfTokenizer, ReadsVocabularyMergesAndAddedTokens) {
+  EXPECT_EQ(ids(checkpoint(minimal()), "ab<s>a", {.parse_special = true}), (Ids{2, 3, 0}));
+  EXPECT_EQ(ids(checkpoint(patched("/model/merges", {"a b"})), "ab"), Ids{2});       // the older spelling
+  const auto spec = tokenizer_spec_of(checkpoint(minimal()));
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->vocabulary.size(), 6);
+  EXPECT_EQ(spec->vocabulary.text(4), "");   // nothing names id 4
+  EXPECT_EQ(spec->vocabulary.text(5), "</s>");
+}
+
+TEST(HfTokenizer, MembersMayComeInAnyOrder) {
+  EXPECT_EQ(ids(MetaCheckpoint(Documents{{"tokenizer.json", R"({"model": {"merges": [["a", "b"]],
+      "vocab": {"ab": 2, "b": 1, "a": 0}, "type": "BPE"}, "decoder": {"type": "ByteLevel"},
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})"}}),
+                "ab"),
+            Ids{2});
+}
+
+TEST(HfTokenizer, ConfigSaysWhatSpecialTokensAre) {
+  const Json config = {{"bos_token", "<s>"}, {"eos_token", {{"content", "</s>"}}}};
+  const auto tokenizer = load_tokenizer(checkpoint(minimal(), config));
+  ASSERT_TRUE(tokenizer.ok());
+  EXPECT_EQ((*tokenizer)->bos_id(), 3);
+  EXPECT_FALSE((*tokenizer)->adds_bos());
+  const auto ends = (*tokenizer)->end_of_generation_ids();
+  EXPECT_EQ(Ids(ends.begin(), ends.end()), Ids{5});
+}
+
+TEST(HfTokenizer, AddsBosAsThePostProcessorOrTheClassSays) {
+  const EncodeOptions add{.add_special = true};
+  const Json tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  const auto config = [&tokens](const Json& more) {
+    Json all = tokens;
+    all.update(more);
+    return all;
+  };
+  const Json with_template = patched("/post_processor", Json::parse(R"({"type": "Sequence", "processors": [
+      {"type": "ByteLevel"},
+      {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
+       {"SpecialToken": {"id": "</s>"}}],
+       "special_tokens": {"<s>": {"ids": [3]}, "</s>": {"ids": [5]}}}]})"));
+  EXPECT_EQ(ids(checkpoint(with_template, tokens), "a", add), (Ids{3, 0, 5}));
+  EXPECT_EQ(ids(checkpoint(minimal(), tokens), "a", add), Ids{0});
+  EXPECT_EQ(ids(checkpoint(minimal(), config({{"add_bos_token", true}})), "a", add), (Ids{3, 0}));
+  EXPECT_EQ(ids(checkpoint(minimal(), config({{"tokenizer_class", "LlamaTokenizerFast"}})), "a", add), (Ids{3, 0}));
+  EXPECT_EQ(ids(checkpoint(with_template, config({{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", false},
+                                                  {"add_eos_token", true}})), "a", add), (Ids{0, 5}));
+}
+
+TEST(HfTokenizer, StepsBehindByteLevelSeeStandIns) {
+  const Json document = patched("/pre_tokenizer", Json::parse(R"({"type": "Sequence", "pretokenizers": [
+      {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+      {"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated", "invert": false}]})"));
+  EXPECT_EQ(ids(checkpoint(document), "ab"), (Ids{0, 1}));
+}
+
+TEST(HfTokenizer, RefusesByField) {
+  const std::pair<Json, std::string_view> cases[] = {
+      {patched("/model/type", "Unigram"), "model 'Unigram'"},
+      {patched("/model/vocab/c", -1), "gives the token 'c' an id outside"},
+      {patched("/model/vocab/c", 1 << 20), "gives the token 'c' an id outside"},
+      {patched("/model/vocab/c", "x"), "gives the token 'c' an id outside"},
+      {patched("/model/vocab/c", 0), "share the id 0"},
+      {patched("/model/vocab/c", Json::array()), "an array within model.vocab"},
+      {patched("/model/vocab/c", Json::object()), "an object within model.vocab"},
+      {patched("/model/merges", Json::parse(R"([["a"]])")), "no pair of strings"},
+      {patched("/model/merges", Json::parse(R"([["a", "b", "a"]])")), "no pair of strings"},
+      {patched("/model/merges", Json::parse(R"([["a", ["b"]]])")), "no pair of strings"},
+      {patched("/model/merges", Json::parse(R"(["a b c"])")), "no pair of strings"},
+      {patched("/model/merges", Json::parse(R"([7])")), "no pair of strings"},
+      {patched("/model/merges", Json::parse(R"([["a", "z"]])")), "joins what is no token"},
+      {patched("/model/unk_token", "<none>"), "unk_token '<none>'"},
+      {patched("/model/dropout", 0.5), "dropout"},
+      {patched("/model/continuing_subword_prefix", "##"), "continuing_subword_prefix"},
+      {patched("/model/byte_fallback", 1), "'byte_fallback' of the model is not a bool"},
+      {patched("/added_tokens/0/id", 1), "added token 1 is '<s>' but the vocabulary has 'b'"},
+      {patched("/added_tokens/0/id", 1 << 24), "an added token has no id"},
+      {patched("/added_tokens/0/content", ""), "added token 3 has an empty text"},
+      {patched("/added_tokens/0/special", "yes"), "'special' of the added token 3"},
+      {patched("/added_tokens", 7), "'added_tokens' is not an array"},
+      {patched("/normalizer", {{"type", "NFKD"}}), "normalizer 'NFKD'"},
+      {patched("/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "x"}}}, {"content", ""}}), "not a 'String'"},
+      {patched("/normalizer", 7), "the normalizer is not an object"},
+      {patched("/pre_tokenizer", {{"type", "BertPreTokenizer"}}), "pre-tokenizer 'BertPreTokenizer'"},
+      {patched("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}}), "does not compile"},
+      {patched("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Odd"}}), "split behavior 'Odd'"},
+      {patched("/pre_tokenizer", {{"type", "Split"}}), "has no pattern"},
+      {patched("/pre_tokenizer", {{"type", "Sequence"}}), "no array 'pretokenizers'"},
+      {patched("/post_processor", {{"type", "BertProcessing"}}), "post-processor 'BertProcessing'"},
+      {patched("/post_processor", {{"type", "TemplateProcessing"}}), "lacks 'single'"},
+      {patched("/decoder", {{"type", "WordPiece"}}), "decoder 'WordPiece'"},
+      {patched("/decoder", nullptr), "decoder ''"},
+      {Json::array(), "is not an object"},
+  };
+  for (const auto& [document, message] : cases) {
+    const auto tokenizer = load_tokenizer(checkpoint(document));
+    ASSERT_FALSE(tokenizer.ok()) << message;
+    EXPECT_NE(tokenizer.status().message().find(message), std::string::npos) << tokenizer.status().message();
+    EXPECT_TRUE(tokenizer.status().message().starts_with("model: ")) << tokenizer.status().message();
+  }
+}
+
+TEST(HfTokenizer, RefusesWhatIsNotJson) {
+  const std::string text = minimal().dump();
+  for (size_t n = 0; n < text.size(); n += 7) EXPECT_FALSE(read_hf_tokenizer(text.substr(0, n)).ok()) << n;
+  EXPECT_FALSE(read_hf_tokenizer(std::string(1'000'000, '[')).ok());
+  EXPECT_FALSE(read_hf_tokenizer(text + "x").ok());
+  EXPECT_FALSE(read_hf_tokenizer("{\"a\":1,\"a\":2}").ok());
+  EXPECT_FALSE(read_hf_tokenizer("{\"a\":\"\xFF\"}").ok());
+  EXPECT_EQ(load_tokenizer(MetaCheckpoint(Documents{{"config.json", "{}"}})).status().code(), StatusCode::kNotFound);
+  const Documents bad_config = {{"tokenizer.json", text}, {"tokenizer_config.json", "[]"}};
+  EXPECT_EQ(load_tokenizer(MetaCheckpoint(bad_config)).status().code(), StatusCode::kCorrupt);
+}
+
+TEST(HfTokenizer, FindsTheChatTemplate) {
+  const auto source = [](const Documents& documents) { return chat_template_source(MetaCheckpoint(documents)); };
+  EXPECT_EQ(*source({{"tokenizer_config.json", "{}"}}), std::nullopt);
+  EXPECT_EQ(*source({{"tokenizer_config.json", R"({"chat_template": "x"})"}}), "x");
+  EXPECT_EQ(*source({{"tokenizer_config.json", R"({"chat_template": "x"})"}, {"chat_template.jinja", "y"}}), "y");
+  EXPECT_EQ(*source({{"tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t"},
+                                                                   {"name": "default", "template": "d"}]})"}}),
+            "d");
+  EXPECT_FALSE(source({{"tokenizer_config.json", R"({"chat_template": []})"}}).ok());
+  EXPECT_FALSE(source({{"tokenizer_config.json", R"({"chat_template": 7})"}}).ok());
+}
+
+TEST(HfTokenizer, NamesSpecialTokensForTemplates) {
+  const auto texts = special_token_texts(MetaCheckpoint(
+      Documents{{"tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "unk_token": null})"},
+                {"special_tokens_map.json", R"({"pad_token": "<p>", "bos_token": "ignored"})"}}));
+  ASSERT_TRUE(texts.ok());
+  EXPECT_EQ(*texts, (std::vector<std::pair<std::string, std::string>>{
+                        {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<p>"}}));
+}
+
+}  // namespace
+}  // namespace quire

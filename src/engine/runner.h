@@ -1,0 +1,36 @@
+// The Executor over a Model: StepPlan -> StepInput -> logits.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/executor.h"
+#include "model/model.h"
+
+namespace quire {
+
+class Runner final : public Executor {
+ public:
+  // `logit_rows`: most rows of logits at a time.
+  Runner(std::unique_ptr<Model> model, int64_t logit_rows);
+
+  // Bytes of the logits it keeps, for the memory plan.
+  static int64_t logits_bytes(int64_t vocab_size, int64_t logit_rows) { return vocab_size * logit_rows * static_cast<int64_t>(sizeof(float)); }
+
+  int64_t vocab_size() const override { return model_->config().vocab_size; }
+  int64_t max_logit_rows() const override { return logit_rows_; }
+  Status run(const StepPlan& plan) override;
+  std::span<const float> logits(std::span<const int32_t> rows) override;
+  float log_sum_exp(std::span<const float> logits) override { return model_->log_sum_exp(logits); }
+  void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
+
+  const Model& model() const { return *model_; }
+
+ private:
+  std::unique_ptr<Model> model_;
+  int64_t logit_rows_;
+  std::vector<float> logits_;
+};
+
+}  // namespace quire

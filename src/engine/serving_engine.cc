@@ -1,0 +1,318 @@
+// The Engine that serves: one thread that owns scheduler and model, fed through an inbox.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/engine.h"
+#include "engine/engine_core.h"
+#include "engine/kv_plan.h"
+#include "engine/model_setup.h"
+#include "engine/runner.h"
+#include "engine/tokenizer_source.h"
+#include "model/registry.h"
+
+namespace quire {
+namespace {
+
+int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// The file's name without ".gguf", or the directory's.
+std::string model_name_of(const std::string& path) {
+  std::filesystem::path file(path);
+  if (!file.has_filename()) file = file.parent_path();
+  return file.extension() == ".gguf" ? file.stem().string() : file.filename().string();
+}
+
+HashKey random_hash_key() {
+  std::random_device random;
+  const auto word = [&] { return static_cast<uint64_t>(random()) << 32 | random(); };
+  return HashKey{word(), word()};
+}
+
+class ServingEngine final : public Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> make(const EngineOptions& options);
+  ~ServingEngine() override;
+
+  Status submit(Request request, OnEvent on_event) override;
+  void cancel(std::string_view request_id) override;
+
+  State state() const override { return state_.load(); }
+  Status load_error() const override;
+  void drain() override;
+  bool drained() const override { return state_.load() == State::kDraining && live_.load() == 0; }
+  int64_t retry_after_s() const override;
+
+  const Checkpoint& checkpoint() const override { return *checkpoint_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const ChatTemplate* chat_template() const override { return template_.has_value() ? &*template_ : nullptr; }
+  int64_t context() const override { return plan_.context; }
+  const KvPlan& plan() const override { return plan_; }
+  std::string describe_json() const override;
+  Result<std::string> trace_json(std::string_view request_id) const override { return timeline_.json(request_id); }
+  std::string metrics_text() const override { return metrics_.text(); }
+
+ private:
+  struct Submission {
+    Request request;
+    OnEvent on_event;
+    int64_t submitted_ns = 0;
+  };
+  struct Inbox {
+    std::vector<Submission> submissions;
+    std::vector<std::string> cancellations;
+    bool stop = false;
+  };
+
+  ServingEngine(const EngineOptions& options, std::string name)
+      : options_(options), model_name_(std::move(name)), metrics_(model_name_), timeline_(static_cast<size_t>(options.trace_requests)) {}
+
+  void run();
+  Status load();
+  void serve(EngineCore& core);
+  void apply(EngineCore& core, Inbox& inbox);
+  void publish(const EngineCore& core);
+  void wait_for_work(const EngineCore& core);
+
+  const EngineOptions options_;
+  const std::string model_name_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> template_;
+  ModelConfig config_;
+  KvPlan plan_;
+  std::string device_description_;
+  EngineMetrics metrics_;
+  Timeline timeline_;
+
+  std::unique_ptr<Runner> runner_;             // engine thread
+  std::unique_ptr<Scheduler> scheduler_;       // until the core takes it
+
+  mutable std::mutex mutex_;                   // inbox_, load_error_
+  std::condition_variable wake_;
+  Inbox inbox_;
+  Status load_error_;
+
+  std::atomic<State> state_{State::kLoading};
+  std::atomic<int64_t> live_{0};               // submitted, terminal event not yet delivered
+  std::atomic<int64_t> waiting_{0};            // of these, not started
+  std::atomic<int64_t> waiting_tokens_{0};
+  std::atomic<int64_t> running_{0};
+  std::atomic<double> requests_per_second_{0};
+  std::thread thread_;
+};
+
+Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options) {
+  const std::string name = options.served_model_name.empty() ? model_name_of(options.model.model_path) : options.served_model_name;
+  std::unique_ptr<ServingEngine> engine(new ServingEngine(options, name));
+  QUIRE_ASSIGN_OR_RETURN(engine->checkpoint_, Checkpoint::open(options.model.model_path));
+  QUIRE_ASSIGN_OR_RETURN(engine->config_, configure_model(engine->checkpoint_->hparams()));
+  QUIRE_ASSIGN_OR_RETURN(engine->tokenizer_, load_tokenizer(*engine->checkpoint_));
+  std::optional<std::string> source = options.chat_template;
+  if (!source.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(source, chat_template_source(*engine->checkpoint_));
+  }
+  if (source.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(*source));
+    engine->template_.emplace(std::move(parsed));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options.model));
+  engine->device_description_ = device->description();
+  QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *device, options));
+
+  KvCacheConfig cache;
+  for (size_t g = 0; g < engine->config_.kv_groups.size(); ++g) {
+    cache.groups.push_back({.pages = engine->plan_.pages[g], .window = engine->config_.kv_groups[g].window});
+  }
+  cache.page_tokens = kPageTokens;
+  cache.max_sequence_tokens = engine->plan_.context;
+  cache.layout = options.kv_layout;
+  cache.prefix_caching = options.prefix_caching && options.kv_layout == KvLayout::kPaged;
+  cache.hash_key = random_hash_key();
+  cache.fingerprint = options.model.model_path + "|" + engine->device_description_;
+  QUIRE_ASSIGN_OR_RETURN(engine->scheduler_, Scheduler::create(options.scheduler, std::move(cache)));
+  engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+ServingEngine::~ServingEngine() {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.stop = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status ServingEngine::load_error() const {
+  const std::lock_guard lock(mutex_);
+  return load_error_;
+}
+
+void ServingEngine::drain() { state_.store(State::kDraining); }
+
+int64_t ServingEngine::retry_after_s() const {
+  const double rate = requests_per_second_.load();
+  if (rate <= 0) return 1;
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(static_cast<double>(waiting_.load() + 1) / rate)), 1, 600);
+}
+
+Status ServingEngine::submit(Request request, OnEvent on_event) {
+  const State state = state_.load();
+  if (state == State::kLoading) return resource_exhausted("the model is still loading; try again in a moment");
+  if (state == State::kDraining) return resource_exhausted("the server is shutting down");
+  if (state == State::kFailed) return resource_exhausted("the model could not be loaded: " + load_error().message());
+  QUIRE_RETURN_IF_ERROR(EngineCore::check(request, config_.vocab_size, plan_.context));
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const SchedulerConfig& limits = options_.scheduler;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto pending = static_cast<int64_t>(inbox_.submissions.size());
+    if (waiting_.load() + pending >= limits.max_queued || waiting_tokens_.load() + prompt > limits.max_queued_tokens) {
+      metrics_.request_refused("queue_full");
+      return resource_exhausted("the queue is full (" + std::to_string(waiting_.load() + pending) + " requests, " +
+                                std::to_string(waiting_tokens_.load()) + " prompt tokens): try again in " + std::to_string(retry_after_s()) + " s");
+    }
+    live_.fetch_add(1);
+    inbox_.submissions.push_back({std::move(request), std::move(on_event), now_ns()});
+  }
+  wake_.notify_one();
+  return {};
+}
+
+void ServingEngine::cancel(std::string_view request_id) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.cancellations.emplace_back(request_id);
+  }
+  wake_.notify_one();
+}
+
+void ServingEngine::run() {
+  if (Status loaded = load(); !loaded.ok()) {
+    const std::lock_guard lock(mutex_);
+    load_error_ = std::move(loaded);
+    state_.store(State::kFailed);
+    return;
+  }
+  EngineCore core(std::move(scheduler_), *runner_, *tokenizer_, plan_.context, metrics_, timeline_);
+  State loading = State::kLoading;
+  state_.compare_exchange_strong(loading, State::kReady);   // unless it already drains
+  serve(core);
+}
+
+Status ServingEngine::load() {
+  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_.model));
+  ModelLimits limits;
+  limits.workspace = {.max_rows = options_.scheduler.max_step_rows, .max_context = plan_.context};
+  limits.kv_pages = plan_.pages;
+  limits.touch_kv = false;
+  QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*checkpoint_, config_, std::move(device), limits, nullptr));
+  runner_ = std::make_unique<Runner>(std::move(model), std::max(options_.scheduler.max_seqs, kScoreRows));
+  return {};
+}
+
+void ServingEngine::serve(EngineCore& core) {
+  for (;;) {
+    Inbox inbox;
+    {
+      const std::lock_guard lock(mutex_);
+      inbox.stop = inbox_.stop;
+      std::swap(inbox.submissions, inbox_.submissions);
+      std::swap(inbox.cancellations, inbox_.cancellations);
+    }
+    apply(core, inbox);
+    if (inbox.stop) {
+      core.cancel_all(cancelled("the server is shutting down"), now_ns());
+      publish(core);
+      return;
+    }
+    const bool worked = core.step(now_ns);
+    publish(core);
+    if (!worked) wait_for_work(core);
+  }
+}
+
+void ServingEngine::apply(EngineCore& core, Inbox& inbox) {
+  for (Submission& submission : inbox.submissions) {
+    OnEvent count_down = [this, on_event = std::move(submission.on_event)](Event event) {
+      const bool terminal = event.kind == Event::Kind::kFinished || event.kind == Event::Kind::kFailed;
+      on_event(std::move(event));
+      if (terminal) live_.fetch_sub(1);
+    };
+    const Status accepted = core.submit(std::move(submission.request), count_down, submission.submitted_ns);
+    if (accepted.ok()) continue;
+    metrics_.request_refused("scheduler");
+    Event failed;
+    failed.kind = Event::Kind::kFailed;
+    failed.error = accepted;
+    count_down(std::move(failed));
+  }
+  for (const std::string& id : inbox.cancellations) core.cancel(id, cancelled("cancelled by the client"), now_ns());
+}
+
+void ServingEngine::publish(const EngineCore& core) {
+  const SchedulerGauges gauges = core.scheduler().gauges();
+  waiting_.store(gauges.waiting);
+  waiting_tokens_.store(gauges.queued_tokens);
+  running_.store(gauges.running);
+  requests_per_second_.store(core.requests_per_second(now_ns()));
+}
+
+void ServingEngine::wait_for_work(const EngineCore& core) {
+  std::unique_lock lock(mutex_);
+  const auto has_mail = [this] { return inbox_.stop || !inbox_.submissions.empty() || !inbox_.cancellations.empty(); };
+  if (core.wake_at_ns() == kNever) {
+    wake_.wait(lock, has_mail);
+  } else {
+    const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(core.wake_at_ns()));
+    wake_.wait_until(lock, until, has_mail);
+  }
+}
+
+std::string ServingEngine::describe_json() const {
+  static constexpr const char* kStates[] = {"loading", "ready", "failed", "draining"};
+  const SchedulerConfig& s = options_.scheduler;
+  nlohmann::ordered_json json;
+  json["model"] = {{"name", model_name_}, {"architecture", checkpoint_->hparams().architecture}, {"format", checkpoint_->format()}, {"context", plan_.context},
+                   {"chat_template", template_.has_value()}};
+  json["state"] = kStates[static_cast<int>(state_.load())];
+  json["compute"] = device_description_;
+  json["batching"] = {{"policy", policy_name(s.policy.kind)}, {"max_seqs", s.max_seqs}, {"max_step_rows", s.max_step_rows}, {"max_queued", s.max_queued},
+                      {"max_queued_tokens", s.max_queued_tokens}};
+  nlohmann::ordered_json groups = nlohmann::ordered_json::array();
+  for (size_t g = 0; g < plan_.pages.size(); ++g) {
+    groups.push_back({{"name", config_.kv_groups[g].name}, {"layers", config_.kv_groups[g].layers}, {"pages", plan_.pages[g]}, {"tokens", plan_.pages[g] * kPageTokens}});
+  }
+  json["kv_cache"] = {{"layout", options_.kv_layout == KvLayout::kPaged ? "paged" : "contiguous"}, {"page_tokens", kPageTokens}, {"groups", groups}};
+  json["memory_bytes"] = {{"weights", plan_.weight_bytes}, {"kv_cache", plan_.kv_bytes}, {"workspace", plan_.workspace_bytes},
+                          {"tokenizer", plan_.tokenizer_bytes}, {"total", plan_.total_bytes()}, {"budget", plan_.budget_bytes}};
+  const auto feature = [](bool on, const char* why) { return nlohmann::ordered_json{{"on", on}, {"why", why}}; };
+  const bool caching = options_.prefix_caching && options_.kv_layout == KvLayout::kPaged;
+  json["features"] = {
+      {"prefix_caching", feature(caching, caching ? "default" : (options_.prefix_caching ? "contiguous KV shares nothing" : "switched off"))},
+      {"chunked_prefill", feature(s.policy.kind == PolicyKind::kMixed, s.policy.kind == PolicyKind::kMixed ? "policy mixed" : "only policy mixed cuts prompts into chunks that ride with decodes")},
+      {"speculative_decoding", feature(false, "not built yet")},
+      {"structured_output", feature(false, "not built yet")},
+      {"tool_calls", feature(false, "not built yet")},
+  };
+  json["now"] = {{"requests", live_.load()}, {"running", running_.load()}, {"waiting", waiting_.load()}, {"requests_per_second", requests_per_second_.load()}};
+  return json.dump(2);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options) { return ServingEngine::make(options); }
+
+}  // namespace quire
