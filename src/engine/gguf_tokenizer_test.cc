@@ -28,7 +28,9 @@ Keys byte_level_keys() {
 
 Keys sentencepiece_keys() {
   return {{"tokenizer.ggml.model", std::string("llama")},
-          {"tokenizer.ggml.tokens", Strings{"<unk>", "<s>", "</s>", "\u2581", "a", "\u2581" "a"}},
+          {"tokenizer.ggml.tokens", Strings{"<unk>", "<s>", "</s>", "\u2581", "a",
+                                            "\u2581"
+                                            "a"}},
           {"tokenizer.ggml.token_type", std::vector<int64_t>{2, 3, 3, 1, 1, 1}},
           {"tokenizer.ggml.scores", std::vector<double>{0, 0, 0, -1, -2, -3}}};
 }
@@ -60,7 +62,7 @@ TEST(GgufTokenizer, ReadsByteLevelKeys) {
   EXPECT_EQ(ids(*t, "ab<|im_end|>a", {.parse_special = true}), (std::vector<int32_t>{2, 3, 0}));
   EXPECT_EQ(ids(*t, "a<tool>", {.add_special = true}), (std::vector<int32_t>{0, 4}));
   EXPECT_EQ(t->bos_id(), -1);
-  EXPECT_EQ(t->token_bytes(5, true), "");   // padding is no token
+  EXPECT_EQ(t->token_bytes(5, true), "");  // padding is no token
   // eos, and the control token that ends turns by its text; the tag "</s>" is user-defined and does not.
   EXPECT_EQ(std::vector<int32_t>(t->end_of_generation_ids().begin(), t->end_of_generation_ids().end()),
             (std::vector<int32_t>{2, 3}));
@@ -73,7 +75,7 @@ TEST(GgufTokenizer, ReadsSentencePieceKeysWithDefaults) {
   EXPECT_TRUE(t->adds_bos());
   EXPECT_TRUE(t->strips_leading_space());
   EXPECT_EQ(t->decode(std::vector<int32_t>{5, 5}), "a a");
-  EXPECT_EQ(ids(*t, "z"), (std::vector<int32_t>{3, 0}));   // no byte tokens here: unknown
+  EXPECT_EQ(ids(*t, "z"), (std::vector<int32_t>{3, 0}));  // no byte tokens here: unknown
 }
 
 TEST(GgufTokenizer, KeysOverrideDefaults) {
@@ -111,7 +113,8 @@ TEST(GgufTokenizer, RefusesByKey) {
       {with(byte_level_keys(), "tokens", std::vector<int64_t>{1}), "tokenizer.ggml.tokens is not an array of strings"},
       {with(byte_level_keys(), "tokens", Strings{"a", "b", "ab", "a", "c", "d", "e"}), "same text 'a'"},
       {with(byte_level_keys(), "token_type", std::vector<int64_t>{1}), "token_type has 1 entries for 7 tokens"},
-      {with(byte_level_keys(), "token_type", std::vector<int64_t>{1, 1, 1, 3, 4, 5, 77}), "token_type of token 6 is 77"},
+      {with(byte_level_keys(), "token_type", std::vector<int64_t>{1, 1, 1, 3, 4, 5, 77}),
+       "token_type of token 6 is 77"},
       {with(byte_level_keys(), "token_type", std::vector<double>(7)), "token_type is not an array of integers"},
       {without(byte_level_keys(), "merges"), "tokenizer.ggml.merges is missing"},
       {with(byte_level_keys(), "merges", Strings{"ab"}), "is not a pair"},

@@ -48,11 +48,11 @@ using Ids = std::vector<int32_t>;
 
 TEST(HfTokenizer, ReadsVocabularyMergesAndAddedTokens) {
   EXPECT_EQ(ids(checkpoint(minimal()), "ab<s>a", {.parse_special = true}), (Ids{2, 3, 0}));
-  EXPECT_EQ(ids(checkpoint(patched("/model/merges", {"a b"})), "ab"), Ids{2});       // the older spelling
+  EXPECT_EQ(ids(checkpoint(patched("/model/merges", {"a b"})), "ab"), Ids{2});  // the older spelling
   const auto spec = tokenizer_spec_of(checkpoint(minimal()));
   ASSERT_TRUE(spec.ok());
   EXPECT_EQ(spec->vocabulary.size(), 6);
-  EXPECT_EQ(spec->vocabulary.text(4), "");   // nothing names id 4
+  EXPECT_EQ(spec->vocabulary.text(4), "");  // nothing names id 4
   EXPECT_EQ(spec->vocabulary.text(5), "</s>");
 }
 
@@ -91,8 +91,11 @@ TEST(HfTokenizer, AddsBosAsThePostProcessorOrTheClassSays) {
   EXPECT_EQ(ids(checkpoint(minimal(), tokens), "a", add), Ids{0});
   EXPECT_EQ(ids(checkpoint(minimal(), config({{"add_bos_token", true}})), "a", add), (Ids{3, 0}));
   EXPECT_EQ(ids(checkpoint(minimal(), config({{"tokenizer_class", "LlamaTokenizerFast"}})), "a", add), (Ids{3, 0}));
-  EXPECT_EQ(ids(checkpoint(with_template, config({{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", false},
-                                                  {"add_eos_token", true}})), "a", add), (Ids{0, 5}));
+  EXPECT_EQ(ids(checkpoint(
+                    with_template,
+                    config({{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", false}, {"add_eos_token", true}})),
+                "a", add),
+            (Ids{0, 5}));
 }
 
 TEST(HfTokenizer, StepsBehindByteLevelSeeStandIns) {
@@ -130,8 +133,10 @@ TEST(HfTokenizer, RefusesByField) {
       {patched("/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "x"}}}, {"content", ""}}), "not a 'String'"},
       {patched("/normalizer", 7), "the normalizer is not an object"},
       {patched("/pre_tokenizer", {{"type", "BertPreTokenizer"}}), "pre-tokenizer 'BertPreTokenizer'"},
-      {patched("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}}), "does not compile"},
-      {patched("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Odd"}}), "split behavior 'Odd'"},
+      {patched("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}}),
+       "does not compile"},
+      {patched("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Odd"}}),
+       "split behavior 'Odd'"},
       {patched("/pre_tokenizer", {{"type", "Split"}}), "has no pattern"},
       {patched("/pre_tokenizer", {{"type", "Sequence"}}), "no array 'pretokenizers'"},
       {patched("/post_processor", {{"type", "BertProcessing"}}), "post-processor 'BertProcessing'"},
@@ -173,9 +178,9 @@ TEST(HfTokenizer, FindsTheChatTemplate) {
 }
 
 TEST(HfTokenizer, NamesSpecialTokensForTemplates) {
-  const auto texts = special_token_texts(MetaCheckpoint(
-      Documents{{"tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "unk_token": null})"},
-                {"special_tokens_map.json", R"({"pad_token": "<p>", "bos_token": "ignored"})"}}));
+  const auto texts = special_token_texts(MetaCheckpoint(Documents{
+      {"tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "unk_token": null})"},
+      {"special_tokens_map.json", R"({"pad_token": "<p>", "bos_token": "ignored"})"}}));
   ASSERT_TRUE(texts.ok());
   EXPECT_EQ(*texts, (std::vector<std::pair<std::string, std::string>>{
                         {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<p>"}}));

@@ -98,7 +98,10 @@ TEST(RealTokenizers, FollowHuggingFaceWhereReadingsDiffer) {
   EXPECT_EQ(ids(*qwen, "\u00C5 \u212B A\u030A"), (std::vector<int32_t>{144044, 79252, 79252}));
   EXPECT_EQ(ids(*qwen, "e\u0301\u0302\u0303\u0304"), (std::vector<int32_t>{963, 136, 224, 136, 225, 136, 226}));
   EXPECT_EQ(ids(*gemma, "</s>"), std::vector<int32_t>{212});
-  EXPECT_EQ(ids(*gemma, "\u2581\u2581" "a"), (std::vector<int32_t>{236743, 496}));
+  EXPECT_EQ(ids(*gemma,
+                "\u2581\u2581"
+                "a"),
+            (std::vector<int32_t>{236743, 496}));
   const auto ends = gemma->end_of_generation_ids();
   EXPECT_EQ(std::vector<int32_t>(ends.begin(), ends.end()), (std::vector<int32_t>{1, 106}));
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "text/unicode.h"
 
@@ -17,26 +18,48 @@ constexpr std::array<std::string_view, 30> kCategoryNames = {
     "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe",
     "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn"};
 
-// Members of a character class, in PCRE2's spelling, without the brackets.
-std::string class_members(const Predicate& contains) {
+// Neighbouring code points with equal properties. Surrogates, which no text holds, are in none.
+struct Run {
+  char32_t first = 0;
+  char32_t last = 0;
+  uint16_t bits = 0;
+};
+
+std::vector<Run> all_runs() {
+  std::vector<Run> runs;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c == 0xD800) c = 0xE000;
+    const uint16_t bits = char_bits(c);
+    if (!runs.empty() && runs.back().bits == bits && runs.back().last + 1 == c) {
+      runs.back().last = c;
+    } else {
+      runs.push_back({c, c, bits});
+    }
+  }
+  return runs;
+}
+
+// The code points whose properties satisfy `contains` as members of a character class, in PCRE2's spelling, without
+// the brackets.
+std::string class_members(const std::vector<Run>& runs, const Predicate& contains) {
   std::string out;
   const auto put = [&out](char32_t c) {
     char buffer[16];
     std::snprintf(buffer, sizeof buffer, "\\x{%x}", static_cast<unsigned>(c));
     out += buffer;
   };
-  constexpr char32_t kEnd = 0x110000;
-  const auto member = [&contains](char32_t c) {
-    return c < kEnd && (c < 0xD800 || c > 0xDFFF) && contains(char_bits(c));
-  };
-  for (char32_t c = 0; c < kEnd; ++c) {
-    if (!member(c)) continue;
-    const char32_t first = c;
-    while (member(c + 1)) ++c;
+  for (auto run = runs.begin(); run != runs.end();) {
+    if (!contains(run->bits)) {
+      ++run;
+      continue;
+    }
+    const char32_t first = run->first;
+    char32_t last = run->last;
+    for (++run; run != runs.end() && run->first == last + 1 && contains(run->bits); ++run) last = run->last;
     put(first);
-    if (c > first) {
+    if (last > first) {
       out += '-';
-      put(c);
+      put(last);
     }
   }
   return out;
@@ -48,12 +71,6 @@ struct CharSet {
   std::string native;  // empty: list every member
   bool negated = false;
 };
-
-// PCRE2's escape, and the members that its older Unicode tables do not know.
-std::string positive_members(const CharSet& set) {
-  if (set.native.empty()) return class_members(set.contains);
-  return set.native + class_members([&set](uint16_t bits) { return (bits & kRecent) && set.contains(bits); });
-}
 
 std::optional<Predicate> category_predicate(std::string_view name) {
   uint32_t mask = 0;
@@ -232,12 +249,23 @@ class Translator {
   }
 
   // Writes members in place of a two-character escape.
-  Status replace_escape(std::string_view members) {
+  Status replace_escape(std::string_view text) {
     at_ += 2;
     if (!in_class_) out_ += '[';
-    out_ += members;
+    out_ += text;
     if (!in_class_) out_ += ']';
     return {};
+  }
+
+  std::string members(const Predicate& contains) {
+    if (runs_.empty()) runs_ = all_runs();
+    return class_members(runs_, contains);
+  }
+
+  // PCRE2's escape, and the members that its older Unicode tables do not know.
+  std::string positive_members(const CharSet& set) {
+    if (set.native.empty()) return members(set.contains);
+    return set.native + members([&set](uint16_t bits) { return (bits & kRecent) && set.contains(bits); });
   }
 
   void put_set(const CharSet& set) {
@@ -246,7 +274,7 @@ class Translator {
     } else if (!set.negated) {
       out_ += positive_members(set);
     } else {
-      out_ += class_members([&set](uint16_t bits) { return !set.contains(bits); });
+      out_ += members([&set](uint16_t bits) { return !set.contains(bits); });
     }
   }
 
@@ -298,11 +326,11 @@ class Translator {
   }
 
   Status word_boundary() {
-    const std::string members = class_members(is_regex_word);
+    const std::string word = members(is_regex_word);
     const auto look = [&](std::string_view kind) {
       out_ += kind;
       out_ += '[';
-      out_ += members;
+      out_ += word;
       out_ += "])";
     };
     out_ += "(?:";
@@ -319,6 +347,7 @@ class Translator {
   std::string_view pattern_;
   size_t at_ = 0;
   bool in_class_ = false;
+  std::vector<Run> runs_;  // filled when first needed
   std::string out_;
 };
 
