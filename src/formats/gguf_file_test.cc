@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -117,9 +116,9 @@ TEST_P(HostileGguf, IsRefusedAtOnce) {
   GetParam().spoil(gguf);
   const std::string path = dir.write("hostile.gguf", gguf.bytes());
   [[maybe_unused]] const int64_t before = peak_rss_bytes();
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const std::string message = error_of(path);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_TRUE(stopwatch.within_a_second());
 #ifndef __SANITIZE_ADDRESS__
   EXPECT_LT(peak_rss_bytes() - before, 8 << 20);
 #endif
@@ -155,7 +154,7 @@ const Hostile kHostile[] = {
     {"string_past_end", "claims a string",
      [](Gguf& g) { g.set("x", Bytes().add<uint32_t>(kString).add<uint64_t>(1 << 20).str()); }},
     {"huge_array", "claims an array", [](Gguf& g) { g.set("x", array_header(kU8, UINT64_MAX)); }},
-    {"array_past_end", "claims an array", [](Gguf& g) { g.set("x", array_header(kU64, 4000)); }},
+    {"array_past_end", "claims an array", [](Gguf& g) { g.set("x", array_header(kU64, 600)); }},
     {"huge_string_array", "claims an array", [](Gguf& g) { g.set("x", array_header(kString, uint64_t{1} << 60)); }},
     {"nested_array", "array of arrays",
      [](Gguf& g) { g.set("x", array_header(kArray, 1) + array_header(kU8, 0).substr(4)); }},

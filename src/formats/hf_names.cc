@@ -1,7 +1,6 @@
 #include "formats/hf_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 
 namespace quire {
@@ -56,15 +55,14 @@ std::string translate(std::string_view name, const Family& family, Column from, 
   const std::string_view prefix = from_hf ? kHfLayer : kCanonicalLayer;
   if (!name.starts_with(prefix)) return {};
   const std::string_view rest = name.substr(prefix.size());
-  const size_t digits = std::min(rest.find('.'), rest.size());
-  const std::string_view layer = rest.substr(0, digits);
-  const bool is_number = !layer.empty() && layer.size() < 6 && (layer == "0" || layer.front() != '0') &&
-                         std::ranges::all_of(layer, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const size_t layer_end = std::min(rest.find('.'), rest.size());
+  const std::string_view layer = rest.substr(0, layer_end);
   const size_t kind_at = rest.rfind('.');
-  if (!is_number || kind_at <= digits) return {};
+  if (kind_at == std::string_view::npos || kind_at <= layer_end) return {};
   const std::string_view kind = rest.substr(kind_at);
   if (kind != ".weight" && kind != ".bias") return {};
-  const std::string_view module = translate_module(rest.substr(digits + 1, kind_at - digits - 1), family, from, to);
+  const std::string_view module =
+      translate_module(rest.substr(layer_end + 1, kind_at - layer_end - 1), family, from, to);
   if (module.empty()) return {};
   std::string out(from_hf ? kCanonicalLayer : kHfLayer);
   return out.append(layer).append(".").append(module).append(kind);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -49,6 +50,17 @@ std::string TempDir::write(const std::string& name, std::string_view bytes) cons
 void TempDir::rewrite(const std::string& path, std::string_view bytes) const {
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+double Stopwatch::seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+bool Stopwatch::within_a_second() const {
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr double kLimit = 1.0;
+#else
+  constexpr double kLimit = 10.0;
+#endif
+  return seconds() - start_seconds_ < kLimit;
 }
 
 std::string u16_value(uint16_t value) { return Bytes().add<uint32_t>(kU16).add(value).str(); }

@@ -27,6 +27,17 @@ class TempDir {
   std::string path_;
 };
 
+// CPU seconds since construction, for "an error within a second": the machine's load does not count, and a build
+// without optimisation gets more.
+class Stopwatch {
+ public:
+  bool within_a_second() const;
+
+ private:
+  double start_seconds_ = seconds();
+  static double seconds();
+};
+
 // Little-endian bytes, appended field by field.
 class Bytes {
  public:
