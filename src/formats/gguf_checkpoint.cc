@@ -1,6 +1,7 @@
 #include "formats/gguf_checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -117,7 +118,17 @@ class GgufCheckpoint final : public Checkpoint {
     }
     unused_tensors_ = std::move(tensors.unused);
     set_tensors(std::move(tensors.used));
-    return {};
+    return check_rope_factors();
+  }
+
+  // Frequencies are divided by them.
+  Status check_rope_factors() const {
+    const TensorRef* tensor = find("rope_freqs.weight");
+    if (tensor == nullptr) return {};
+    std::vector<float> factors(static_cast<size_t>(tensor->columns()));
+    tensor->decode_f32(0, 1, factors.data());
+    if (std::ranges::all_of(factors, [](float factor) { return std::isfinite(factor) && factor > 0.0f; })) return {};
+    return corrupt(path_ + ": tensor \"rope_freqs.weight\" holds something other than positive numbers");
   }
 
   Result<std::vector<TensorRef>> collect_tensors() {

@@ -125,6 +125,8 @@ TEST(GgufHparams, ReadsRopeScaling) {
 TEST(GgufHparams, KeepsLlama3FactorsAsATensor) {
   Gguf gguf = small_llama_gguf();
   gguf.add_f32("rope_freqs.weight", {2});
+  EXPECT_NE(error_of(gguf).find("other than positive numbers"), std::string::npos);  // -1 and -0.75
+  gguf.tensors.back().data = Bytes().add(1.0f).add(8.0f).str();
   const auto opened = open_gguf(gguf);
   ASSERT_TRUE(opened.ok()) << opened.status().message();
   EXPECT_EQ((*opened)->find("rope_freqs.weight")->columns(), 2);

@@ -299,7 +299,8 @@ Result<Hparams> read_hf_vocabulary_hparams(const HfConfigTexts& texts) {
     QUIRE_ASSIGN_OR_RETURN(const HfJson config, HfJson::parse(*texts.config, config_path(texts)));
     QUIRE_ASSIGN_OR_RETURN(const auto model_type, config.find_string("model_type"));
     h.architecture = model_type.value_or("");
-    QUIRE_ASSIGN_OR_RETURN(const auto vocab_size, config.find_int("vocab_size"));
+    QUIRE_ASSIGN_OR_RETURN(const auto nested, config.find_object("text_config"));
+    QUIRE_ASSIGN_OR_RETURN(const auto vocab_size, (nested ? *nested : config).find_int("vocab_size"));
     h.vocab_size = std::max<int64_t>(vocab_size.value_or(0), 0);
     QUIRE_RETURN_IF_ERROR(add_end_tokens(config, &h.eos_token_ids));
   }
