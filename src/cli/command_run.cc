@@ -89,11 +89,11 @@ Status answer_once(Generator& generator, const Options& options, const std::stri
 // Lines that a program pipes in: each is a turn, and the first error ends it.
 Status chat_with_lines(Generator& generator, const Options& options) {
   Conversation conversation(generator, options.system, options.raw);
-  InterruptScope interrupt;
+  const InterruptScope interrupt;
   LineReader reader;
   std::string line;
   while (true) {
-    switch (reader.next(line)) {
+    switch (reader.next(line, interrupt)) {
       case LineReader::Event::kEnd:
         return {};
       case LineReader::Event::kInterrupted:
@@ -116,7 +116,7 @@ Status chat_with_person(Generator& generator, const Options& options) {
   while (true) {
     std::fputs(styled(stdout, Style::kPrompt, "> ").c_str(), stdout);
     std::fflush(stdout);
-    switch (reader.next(line)) {
+    switch (reader.next(line, interrupt)) {
       case LineReader::Event::kEnd:
         std::fputs("\n", stdout);
         return {};

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -51,7 +50,7 @@ Result<int64_t> parse_time(const std::string& text) {
   return duration_cast<seconds>(sys_days(date).time_since_epoch()).count() + h * 3600 + min * 60 + s;
 }
 
-LineReader::Event LineReader::next(std::string& line) {
+LineReader::Event LineReader::next(std::string& line, const InterruptScope& interrupt) {
   while (true) {
     if (const size_t end = buffered_.find('\n'); end != std::string::npos) {
       line = buffered_.substr(0, end);
@@ -64,8 +63,8 @@ LineReader::Event LineReader::next(std::string& line) {
       return line.empty() ? Event::kEnd : Event::kLine;
     }
     std::array<char, 4096> bytes;
+    if (!interrupt.wait_for_input(STDIN_FILENO)) return Event::kInterrupted;
     const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) return Event::kInterrupted;
     if (count <= 0) {
       ended_ = true;
     } else {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "cli/interrupt.h"
 
 namespace quire {
 
@@ -19,11 +20,12 @@ Result<std::string> read_file(const std::string& path, int64_t limit_bytes);
 // "2026-01-02T03:04:05" as seconds since the epoch, read as UTC.
 Result<int64_t> parse_time(const std::string& text);
 
-// Lines of standard input; unlike std::getline it returns when a signal comes.
+// Lines of standard input, until it ends or Ctrl-C comes.
 class LineReader {
  public:
   enum class Event { kLine, kEnd, kInterrupted };
-  Event next(std::string& line);
+  // Leaves the interrupt for the caller to take.
+  Event next(std::string& line, const InterruptScope& interrupt);
 
  private:
   std::string buffered_;

@@ -1,7 +1,12 @@
 #include "cli/interrupt.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
 
 #include "base/check.h"
 
@@ -11,26 +16,39 @@ namespace {
 // Signal handlers can reach nothing but static storage.
 volatile sig_atomic_t scope_is_open = 0;
 volatile sig_atomic_t interrupt_count = 0;
+// The handler writes to it, so that poll() wakes whichever thread took the signal, and whenever it came.
+std::array<int, 2> wake_pipe = {-1, -1};
 
 void on_signal(int) {
   if (scope_is_open == 0 || interrupt_count > 0) _exit(kInterruptExitCode);
   interrupt_count = 1;
+  const int saved_errno = errno;
+  [[maybe_unused]] const ssize_t written = write(wake_pipe[1], "", 1);  // a full pipe wakes as well
+  errno = saved_errno;
+}
+
+void forget_interrupt() {
+  interrupt_count = 0;
+  std::array<char, 16> bytes;
+  while (read(wake_pipe[0], bytes.data(), bytes.size()) > 0) {
+  }
 }
 
 }  // namespace
 
 void exit_on_interrupt() {
+  QUIRE_CHECK(pipe2(wake_pipe.data(), O_CLOEXEC | O_NONBLOCK) == 0);
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = 0;  // no SA_RESTART: a read of the terminal must return
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
 
 InterruptScope::InterruptScope() {
   QUIRE_CHECK(scope_is_open == 0);
-  interrupt_count = 0;
+  forget_interrupt();
   scope_is_open = 1;
 }
 
@@ -38,9 +56,18 @@ InterruptScope::~InterruptScope() { scope_is_open = 0; }
 
 bool InterruptScope::interrupted() const { return interrupt_count > 0; }
 
+bool InterruptScope::wait_for_input(int file) const {
+  std::array<pollfd, 2> waited = {pollfd{.fd = file, .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = wake_pipe[0], .events = POLLIN, .revents = 0}};
+  while (true) {
+    if (interrupted()) return false;
+    if (poll(waited.data(), waited.size(), -1) > 0 && waited[0].revents != 0) return !interrupted();
+  }
+}
+
 bool InterruptScope::take() {
   const bool was = interrupt_count > 0;
-  interrupt_count = 0;
+  if (was) forget_interrupt();
   return was;
 }
 

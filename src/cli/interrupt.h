@@ -19,6 +19,8 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   bool interrupted() const;
+  // Waits until `file` can be read or has ended (true), or Ctrl-C was pressed (false), before the call or during it.
+  bool wait_for_input(int file) const;
   // Whether Ctrl-C was pressed; forgets it.
   bool take();
 };
