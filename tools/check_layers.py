@@ -19,8 +19,8 @@ MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 120
 TEXT_SUFFIXES = {".cc", ".h", ".py", ".sh"}
 
-# Tables that are data, not text to read; each is here by name, with the reason.
-LONG_FILES: dict[str, str] = {}
+# Files whose length is that of a table, by name and with the reason: exempt from both limits.
+TABLES = {"src/base/option_table.cc": "a row for each option"}
 
 THIRD_PARTY = re.compile(r"^(nlohmann/|CLI/|spdlog/|fmt/|openssl/|gtest/|gmock/|rapidcheck|pcre2|utf8proc|zip\.h|zipconf)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
@@ -163,14 +163,14 @@ def check_includes(path: Path, folder: Folder | None, folders: dict[str, Folder]
 def check_shape(path: Path, report: Report) -> None:
     lines = path.read_text().splitlines()
     relative = str(path.relative_to(report.root))
-    if len(lines) > MAX_FILE_LINES and relative not in LONG_FILES:
+    if len(lines) > MAX_FILE_LINES and relative not in TABLES:
         report.add(path, MAX_FILE_LINES + 1, f"{len(lines)} lines, {MAX_FILE_LINES} allowed: split the file")
     if path.suffix == ".h":
         if "#pragma once" not in lines:
             report.add(path, 1, "header without #pragma once: add it after the leading comment")
         if not lines or not lines[0].startswith(("//", "/*")):
             report.add(path, 1, "header without a leading comment: say its purpose, owner, thread, units and errors")
-    if path.suffix in {".h", ".cc"}:
+    if path.suffix in {".h", ".cc"} and relative not in TABLES:
         check_functions(path, lines, report)
 
 
@@ -215,7 +215,7 @@ def check(root: Path) -> list[str]:
             folders[path.name] = read_folder(path)
     check_cycles(folders, report)
     check_documented(folders, report)
-    outside = "\n".join(path.read_text() for path in root.glob("*/CMakeLists.txt"))
+    outside = "\n".join(path.read_text() for path in [*root.glob("tests/**/CMakeLists.txt"), *root.glob("bench/**/CMakeLists.txt")])
     for path in project_files(root):
         check_shape(path, report)
         if path.suffix not in {".cc", ".h"}:
