@@ -22,7 +22,7 @@ TEXT_SUFFIXES = {".cc", ".h", ".py", ".sh"}
 # Files whose length is that of a table, by name and with the reason: exempt from both limits.
 TABLES = {"src/base/option_table.cc": "a row for each option"}
 
-THIRD_PARTY = re.compile(r"^(nlohmann/|CLI/|spdlog/|fmt/|openssl/|gtest/|gmock/|rapidcheck|pcre2|utf8proc|zip\.h|zipconf)")
+THIRD_PARTY = re.compile(r"^(nlohmann/|CLI/|spdlog/|fmt/|openssl/|gtest/|gmock/|rapidcheck|boost/|pcre2|utf8proc|zip\.h|zipconf)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 COMMAND = re.compile(r"(\w+)\s*\(([^()]*)\)", re.S)
 

@@ -40,6 +40,43 @@ struct Options {
   std::vector<std::string> stop;
   std::vector<int64_t> stop_token_ids;
   bool ignore_eos = false;
+  double frequency_penalty = 0.0;
+  double presence_penalty = 0.0;
+  int64_t min_tokens = 0;
+
+  // How `serve` runs the model for many requests at a time.
+  std::string policy = "mixed";
+  int64_t max_seqs = 32;
+  int64_t max_step_rows = 512;
+  int64_t max_queued = 1024;
+  int64_t max_queued_tokens = 1 << 20;
+  int64_t batch_size = 8;
+  std::vector<int64_t> preferred_sizes;
+  double max_delay_ms = 0.0;
+  std::string kv = "paged";
+  std::string prefix_cache = "on";
+  int64_t kv_memory = 0;      // MiB; 0: by the rule of engine/kv_plan.h
+  int64_t memory_budget = 0;  // MiB; 0: what is available
+  int64_t trace_requests = 1000;
+
+  // How `serve` treats requests.
+  int64_t priority = 0;
+  int64_t deadline_ms = 0;   // 0: none
+  double max_queue_s = 0.0;  // 0: no limit
+  std::string chat_template;
+  std::vector<std::string> served_model_name;
+  bool lenient = false;
+
+  // Where `serve` listens and what it allows.
+  std::string host = "127.0.0.1";
+  int64_t port = 8000;
+  std::vector<std::string> api_key;
+  std::string api_key_file;
+  bool insecure = false;
+  int64_t max_connections = 1024;
+  int64_t max_body_mib = 16;
+  double drain_s = 30.0;
+  std::string log_file = "-";
 
   // What is read and how it is answered.
   std::string system;
@@ -63,6 +100,7 @@ enum Command : uint32_t {
   kTemplate = 1 << 3,
   kScore = 1 << 4,
   kPull = 1 << 5,
+  kServe = 1 << 6,
 };
 
 using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,

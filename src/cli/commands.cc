@@ -17,6 +17,16 @@ the template); each may hold the keys below, which default to the flags. The ans
   quire run --model model.gguf --temperature 0 --max-tokens 100 --raw "Once upon a time"
   echo '{"prompt": "1, 2, 3,", "max_tokens": 8, "temperature": 0}' | quire run --jsonl)",
      command_run},
+    {kServe, "serve", "", "answer over HTTP, as OpenAI's API does",
+     R"(Listens on --host and --port, loads the model, and serves many requests at a time until SIGTERM or Ctrl-C:
+then it refuses new ones, finishes those that run, and ends. docs/api.md describes the API.
+
+The options under "Generation" are what requests get that do not say otherwise.
+
+  quire serve
+  quire serve --model model.gguf --port 8080 --max-seqs 16
+  curl http://127.0.0.1:8000/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hello"}]}')",
+     command_serve},
     {kInspect, "inspect", "", "show what a model is and the memory it will take",
      R"(Reads headers only: architecture, tensors by type, chat template, and the memory plan for --context
 tokens of --sequences sequences.

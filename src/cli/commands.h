@@ -36,5 +36,6 @@ Status command_tokenize(const Invocation& invocation);
 Status command_template(const Invocation& invocation);
 Status command_score(const Invocation& invocation);
 Status command_pull(const Invocation& invocation);
+Status command_serve(const Invocation& invocation);
 
 }  // namespace quire

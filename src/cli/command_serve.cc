@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/catalogue.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/model_source.h"
+#include "cli/terminal.h"
+#include "engine/engine.h"
+#include "server/server.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kMib = 1 << 20;
+constexpr int64_t kMaxFileBytes = 16 * kMib;   // of keys and templates
+
+// One key a line; blanks around it and empty lines do not count.
+Status add_keys_of_file(const std::string& path, std::vector<std::string>& keys) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxFileBytes));
+  const size_t before = keys.size();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    line.erase(0, line.find_first_not_of(" \t\r"));
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) keys.push_back(std::move(line));
+    begin = end + 1;
+  }
+  return keys.size() > before ? Status() : invalid_argument("--api-key-file " + path + " holds no key");
+}
+
+// What clients call the model where --served-model-name says nothing: its catalogue name, else its file or folder.
+std::string model_name(const Options& options, const std::string& path) {
+  if (find_in_catalogue(options.model) != nullptr) return options.model;
+  std::filesystem::path file = std::filesystem::path(path).lexically_normal();
+  if (!file.has_filename()) file = file.parent_path();
+  const std::string name = file.extension() == ".gguf" ? file.stem().string() : file.filename().string();
+  return name.empty() ? "model" : name;
+}
+
+Result<ServerOptions> server_options(const Options& options, const std::string& path) {
+  ServerOptions server{.host = options.host, .port = static_cast<uint16_t>(options.port), .api_keys = options.api_key};
+  for (const std::string& key : server.api_keys) {
+    if (key.empty()) return invalid_argument("--api-key is empty");
+  }
+  if (!options.api_key_file.empty()) QUIRE_RETURN_IF_ERROR(add_keys_of_file(options.api_key_file, server.api_keys));
+  server.insecure = options.insecure;
+  server.model_names = options.served_model_name;
+  if (server.model_names.empty()) server.model_names.push_back(model_name(options, path));
+  server.lenient = options.lenient;
+  server.drain_s = options.drain_s;
+  server.log_file = options.log_file;
+  server.request_defaults = options;
+  server.limits.connections = static_cast<size_t>(options.max_connections);
+  server.limits.body_bytes = static_cast<size_t>(options.max_body_mib * kMib);
+  return server;
+}
+
+Result<EngineOptions> engine_options(const Options& options, const std::string& path, const std::string& name) {
+  EngineOptions engine;
+  engine.model = model_options(options, path);
+  engine.served_model_name = name;
+  if (!options.chat_template.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(engine.chat_template, read_file(options.chat_template, kMaxFileBytes));
+  }
+  QUIRE_ASSIGN_OR_RETURN(engine.scheduler.policy.kind, parse_policy(options.policy));
+  engine.scheduler.policy.batch_size = options.batch_size;
+  engine.scheduler.policy.preferred_sizes = options.preferred_sizes;
+  engine.scheduler.policy.max_delay_ns = static_cast<int64_t>(options.max_delay_ms * 1e6);
+  engine.scheduler.max_seqs = options.max_seqs;
+  engine.scheduler.max_step_rows = options.max_step_rows;
+  engine.scheduler.max_queued = options.max_queued;
+  engine.scheduler.max_queued_tokens = options.max_queued_tokens;
+  engine.kv_layout = options.kv == "contiguous" ? KvLayout::kContiguous : KvLayout::kPaged;
+  engine.prefix_caching = options.prefix_cache == "on";
+  engine.kv_memory_bytes = options.kv_memory * kMib;
+  engine.memory_budget_bytes = options.memory_budget * kMib;
+  engine.trace_requests = options.trace_requests;
+  return engine;
+}
+
+void print_plan(const Engine& engine) {
+  const KvPlan& plan = engine.plan();
+  std::fprintf(stderr, "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; context %s tokens\n",
+               bytes_text(plan.weight_bytes).c_str(), bytes_text(plan.kv_bytes).c_str(),
+               bytes_text(plan.workspace_bytes).c_str(), bytes_text(plan.tokenizer_bytes).c_str(),
+               bytes_text(plan.total_bytes()).c_str(), bytes_text(plan.budget_bytes).c_str(),
+               count_text(plan.context).c_str());
+}
+
+void print_welcome(const Server& server, const ServerOptions& options, bool chats) {
+  const std::string url = server.url();
+  const std::string key = options.api_keys.empty() ? "" : " -H \"Authorization: Bearer $QUIRE_API_KEY\"";
+  const std::string call = chats ? "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
+                                 : "/v1/completions -d '{\"prompt\": \"Once upon a time\"}'";
+  std::printf("%s serves %s\n  curl %s%s%s\n", url.c_str(), options.model_names.front().c_str(), url.c_str(),
+              call.c_str(), key.c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Status command_serve(const Invocation& invocation) {
+  const Options& options = invocation.options;
+  QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
+  QUIRE_ASSIGN_OR_RETURN(const ServerOptions serving, server_options(options, path));
+  QUIRE_ASSIGN_OR_RETURN(const EngineOptions running, engine_options(options, path, serving.model_names.front()));
+  // The port first: it is the cheaper of the two to fail, and clients may connect while the model loads.
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::bind(serving));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(running));
+  print_plan(*engine);
+  print_welcome(*server, serving, engine->chat_template() != nullptr);
+  return server->run(*engine);
+}
+
+}  // namespace quire

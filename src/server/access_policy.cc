@@ -1,0 +1,92 @@
+#include "server/access_policy.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include <cstring>
+#include <utility>
+
+namespace quire {
+namespace {
+
+std::string_view bearer_token(const HttpRequest& request) {
+  std::string_view value = request.header("authorization");
+  constexpr std::string_view kScheme = "Bearer ";
+  if (value.size() <= kScheme.size() || !equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return {};
+  value.remove_prefix(kScheme.size());
+  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+  return value;
+}
+
+// "localhost:8000" to "localhost", "[::1]:8000" to "[::1]".
+std::string_view without_port(std::string_view authority) {
+  if (authority.starts_with('[')) return authority.substr(0, authority.find(']') + 1);
+  return authority.substr(0, authority.find(':'));
+}
+
+// "http://host:8000" to "host:8000"; empty where there is no host ("null").
+std::string_view origin_authority(std::string_view origin) {
+  const size_t scheme = origin.find("://");
+  return scheme == std::string_view::npos ? std::string_view() : origin.substr(scheme + 3);
+}
+
+}  // namespace
+
+AccessPolicy::AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host)
+    : checks_host_(checks_host), host_(std::move(host)) {
+  for (const std::string& key : keys) digests_.push_back(digest(key));
+}
+
+// Digests have one length, so comparing them tells nothing about a key.
+AccessPolicy::Digest AccessPolicy::digest(std::string_view key) {
+  Digest result{};
+  EVP_Digest(key.data(), key.size(), result.data(), nullptr, EVP_sha256(), nullptr);
+  return result;
+}
+
+bool AccessPolicy::is_local_name(std::string_view authority) const {
+  const std::string name = lower_case(without_port(authority));
+  return name == "localhost" || name.ends_with(".localhost") || name == "[::1]" || name == lower_case(host_) ||
+         (name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+std::optional<ApiError> AccessPolicy::check(const HttpRequest& request, bool is_open) const {
+  if (has_keys()) {
+    if (is_open) return std::nullopt;
+    const std::string_view token = bearer_token(request);
+    const Digest given = digest(token);
+    int matches = 0;
+    for (const Digest& known : digests_) matches |= CRYPTO_memcmp(known.data(), given.data(), given.size()) == 0 ? 1 : 0;
+    if (matches != 0) return std::nullopt;
+    return ApiError{.status = 401,
+                    .message = token.empty() ? "this server wants an API key: send \"Authorization: Bearer KEY\""
+                                             : "the API key is not one of this server",
+                    .code = "invalid_api_key"};
+  }
+  const std::string_view host = request.header("host");
+  if (checks_host_ && !host.empty() && !is_local_name(host)) {
+    return ApiError{.status = 403,
+                    .message = "the Host \"" + std::string(host.substr(0, 100)) +
+                               "\" is not this machine; a server without API keys answers local names only",
+                    .code = "foreign_host"};
+  }
+  if (request.count("origin") == 0) return std::nullopt;
+  const std::string_view origin = origin_authority(request.header("origin"));
+  if (!origin.empty() && (equals_ignoring_case(origin, host) || (checks_host_ && is_local_name(origin)))) {
+    return std::nullopt;
+  }
+  return ApiError{.status = 403,
+                  .message = "the Origin \"" + std::string(request.header("origin").substr(0, 100)) +
+                             "\" is another site; start the server with --api-key to let web pages use it",
+                  .code = "foreign_origin"};
+}
+
+uint64_t AccessPolicy::cache_salt(const HttpRequest& request) const {
+  if (!has_keys()) return 0;
+  const Digest given = digest(bearer_token(request));
+  uint64_t salt = 0;
+  std::memcpy(&salt, given.data(), sizeof salt);
+  return salt;
+}
+
+}  // namespace quire

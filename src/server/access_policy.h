@@ -1,0 +1,42 @@
+// Who may use the server: API keys, and without them protection against web pages of others.
+//
+// With keys, a request must carry one ("Authorization: Bearer KEY"); keys are compared in constant time. Without keys,
+// a page in the user's browser could reach a server on the loopback: so a Host that names another machine (DNS
+// rebinding) or an Origin that is not local is refused. Immutable after creation, any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/http_message.h"
+
+namespace quire {
+
+class AccessPolicy {
+ public:
+  // `checks_host`: the address is of the loopback, so that every honest Host is a local name. `host`: --host.
+  AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host);
+
+  // `is_open`: the route needs no key.
+  std::optional<ApiError> check(const HttpRequest& request, bool is_open) const;
+  // Prefixes in the cache are shared only among requests of one key. 0 without keys.
+  uint64_t cache_salt(const HttpRequest& request) const;
+  bool has_keys() const { return !digests_.empty(); }
+
+ private:
+  using Digest = std::array<unsigned char, 32>;
+
+  static Digest digest(std::string_view key);
+  bool is_local_name(std::string_view authority) const;
+
+  std::vector<Digest> digests_;
+  bool checks_host_;
+  std::string host_;
+};
+
+}  // namespace quire

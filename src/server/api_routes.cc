@@ -1,0 +1,258 @@
+// The answers of the routes that api_handler.cc lists.
+#include <ctime>
+#include <utility>
+
+#include "server/api_handler.h"
+#include "server/field_reader.h"
+#include "server/json_writer.h"
+#include "server/random_id.h"
+
+namespace quire {
+namespace {
+
+// Texts longer than this are read, rendered and tokenized on the worker, so that the I/O thread goes on with others.
+constexpr size_t kLongBodyBytes = 64 << 10;
+
+std::string_view state_name(Engine::State state) {
+  switch (state) {
+    case Engine::State::kLoading:
+      return "loading";
+    case Engine::State::kReady:
+      return "ready";
+    case Engine::State::kFailed:
+      return "failed";
+    case Engine::State::kDraining:
+      return "draining";
+  }
+  return "unknown";
+}
+
+std::string status_json(std::string_view status) {
+  std::string json;
+  JsonWriter(&json).begin_object().text("status", status).end_object();
+  return json;
+}
+
+ApiError unknown_model(std::string_view name, const std::vector<std::string>& served) {
+  return {.status = 404,
+          .message = "there is no model \"" + std::string(name.substr(0, 100)) + "\"; this server has \"" + served.front() + "\"",
+          .param = "model",
+          .code = "model_not_found"};
+}
+
+constexpr std::string_view kIndex = R"(quire serves a language model here.
+
+  POST /v1/chat/completions   answer a conversation
+  POST /v1/completions        continue a text
+  POST /tokenize, /detokenize
+  GET  /v1/models             what is served
+  GET  /v1/engine             what is on, what is off, and why
+  GET  /v1/requests/ID/trace  what happened to a request
+  GET  /metrics               for Prometheus
+  GET  /health, /ready, /version
+)";
+
+}  // namespace
+
+void ApiHandler::answer_index(ReplyPointer reply) {
+  reply->respond({.content_type = "text/plain; charset=utf-8", .body = std::string(kIndex)});
+}
+
+void ApiHandler::answer_health(ReplyPointer reply) {
+  const bool failed = parts_.engine.state() == Engine::State::kFailed;
+  reply->respond({.status = failed ? 503 : 200, .body = status_json(failed ? "failed" : "ok")});
+}
+
+void ApiHandler::answer_ready(ReplyPointer reply) {
+  const Engine::State state = drain_ends_ ? Engine::State::kDraining : parts_.engine.state();
+  reply->respond({.status = state == Engine::State::kReady ? 200 : 503, .body = status_json(state_name(state))});
+}
+
+void ApiHandler::answer_version(ReplyPointer reply) { reply->respond_json("{\"version\":\"" QUIRE_VERSION "\"}"); }
+
+void ApiHandler::answer_metrics(ReplyPointer reply) {
+  std::string text = parts_.engine.metrics_text();
+  text += counters_.metrics_text();
+  text += "# HELP quire_http_connections Connections that are open.\n# TYPE quire_http_connections gauge\n";
+  text += "quire_http_connections " + std::to_string(parts_.http.connections()) + "\n";
+  text += "# HELP quire_http_refused_connections_total Connections over --max-connections.\n";
+  text += "# TYPE quire_http_refused_connections_total counter\n";
+  text += "quire_http_refused_connections_total " + std::to_string(parts_.http.refused_connections()) + "\n";
+  reply->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = std::move(text)});
+}
+
+void ApiHandler::answer_engine(ReplyPointer reply) {
+  std::string json;
+  JsonWriter out(&json);
+  out.begin_object().key("engine").raw(parts_.engine.describe_json()).key("server").begin_object();
+  out.text("version", QUIRE_VERSION)
+      .text("state", state_name(drain_ends_ ? Engine::State::kDraining : parts_.engine.state()))
+      .boolean("api_keys", parts_.access.has_keys())
+      .boolean("lenient", parts_.options.lenient)
+      .number("connections", parts_.http.connections())
+      .number("max_connections", parts_.options.limits.connections)
+      .number("max_body_bytes", parts_.options.limits.body_bytes)
+      .number("running_requests", generations_.size());
+  out.end_object().end_object();
+  reply->respond_json(std::move(json));
+}
+
+bool ApiHandler::serves(std::string_view name) const {
+  for (const std::string& known : parts_.options.model_names) {
+    if (known == name) return true;
+  }
+  return false;
+}
+
+std::string ApiHandler::model_json(std::string_view name) const {
+  std::string json;
+  JsonWriter(&json)
+      .begin_object()
+      .text("id", name)
+      .text("object", "model")
+      .number("created", started_s_)
+      .text("owned_by", "quire")
+      .number("max_model_len", parts_.engine.context())
+      .end_object();
+  return json;
+}
+
+void ApiHandler::answer_models(ReplyPointer reply) {
+  std::string json;
+  JsonWriter out(&json);
+  out.begin_object().text("object", "list").key("data").begin_array();
+  for (const std::string& name : parts_.options.model_names) out.raw(model_json(name));
+  out.end_array().end_object();
+  reply->respond_json(std::move(json));
+}
+
+void ApiHandler::answer_model(ReplyPointer reply) {
+  const std::string name = reply->request().path.substr(std::string_view("/v1/models/").size());
+  if (!serves(name)) return reply->fail(unknown_model(name, parts_.options.model_names));
+  reply->respond_json(model_json(name));
+}
+
+void ApiHandler::answer_trace(ReplyPointer reply) {
+  constexpr std::string_view kPrefix = "/v1/requests/";
+  constexpr std::string_view kSuffix = "/trace";
+  std::string_view id = reply->request().path;
+  if (!id.ends_with(kSuffix) || id.size() <= kPrefix.size() + kSuffix.size()) {
+    return reply->fail({.status = 404, .message = "a trace is at /v1/requests/ID/trace", .code = "unknown_url"});
+  }
+  id = id.substr(kPrefix.size(), id.size() - kPrefix.size() - kSuffix.size());
+  Result<std::string> trace = parts_.engine.trace_json(id);
+  if (!trace.ok()) return reply->fail(api_error_of(trace.status()));
+  reply->respond_json(std::move(*trace));
+}
+
+// The worker must not hold the last reference to a reply: it hands its own on.
+void ApiHandler::run_work(const ReplyPointer& reply, std::function<std::function<void()>()> work) {
+  if (reply->request().body.size() <= kLongBodyBytes) return work()();
+  parts_.http.offload([work = std::move(work), &http = parts_.http] { http.post(work()); });
+}
+
+void ApiHandler::generate(ReplyPointer reply, Api api) {
+  if (parts_.engine.state() == Engine::State::kLoading) {
+    return reply->fail(
+        {.status = 503, .message = "the model is being loaded; see /ready", .code = "loading", .retry_after_s = 1});
+  }
+  run_work(reply, [this, reply, api]() -> std::function<void()> {
+    ParsedCall parsed = parse_generation_call(api, reply->request().body,
+                                              {.defaults = parts_.options.request_defaults,
+                                               .hparams = parts_.engine.checkpoint().hparams(),
+                                               .vocab_size = parts_.engine.tokenizer().vocab_size(),
+                                               .lenient = parts_.options.lenient});
+    if (auto* error = std::get_if<ApiError>(&parsed)) return [reply, error = std::move(*error)] { reply->fail(error); };
+    auto call = std::make_shared<GenerationCall>(std::get<GenerationCall>(std::move(parsed)));
+    if (!call->model.empty() && !serves(call->model)) {
+      return [this, reply, call] { reply->fail(unknown_model(call->model, parts_.options.model_names)); };
+    }
+    EncodedPrompts prompts = parts_.encoder.encode(*call);
+    if (auto* error = std::get_if<ApiError>(&prompts)) return [reply, error = std::move(*error)] { reply->fail(error); };
+    auto ids = std::make_shared<std::vector<std::vector<int32_t>>>(
+        std::get<std::vector<std::vector<int32_t>>>(std::move(prompts)));
+    return [this, reply, call, ids] { start_generation(reply, std::move(*call), std::move(*ids)); };
+  });
+}
+
+void ApiHandler::start_generation(ReplyPointer reply, GenerationCall call, std::vector<std::vector<int32_t>> prompts) {
+  if (reply->gone()) return;
+  AnswerIdentity identity{.api = call.api,
+                          .id = (call.api == Api::kChat ? "chatcmpl-" : "cmpl-") + random_id(),
+                          .model = call.model.empty() ? parts_.options.model_names.front() : call.model,
+                          .created_s = std::time(nullptr),
+                          .seed = std::nullopt};
+  if (!call.seed_given && call.request.sampling.temperature > 0) identity.seed = call.request.sampling.seed;
+  reply->record().generation_id = identity.id;
+  call.request.cache_salt = parts_.access.cache_salt(reply->request());
+  if (!call.ignored.empty()) {
+    std::string names;
+    for (const std::string& name : call.ignored) names.append(names.empty() ? "" : ", ").append(header_safe(name));
+    reply->add_header("X-Quire-Ignored", names);
+  }
+  reply->request().body = {};
+  generations_.start(std::make_unique<Generation>(parts_.engine, std::move(reply), std::move(call), std::move(identity)),
+                     std::move(prompts));
+}
+
+void ApiHandler::answer_tokenize(ReplyPointer reply) {
+  run_work(reply, [this, reply]() -> std::function<void()> {
+    const auto failed = [reply](ApiError error) { return [reply, error = std::move(error)] { reply->fail(error); }; };
+    const Result<JsonValue> document = JsonValue::parse(reply->request().body);
+    if (!document.ok()) return failed({.message = document.status().message(), .code = "invalid_json"});
+    FieldReader fields(*document);
+    const std::string model = fields.text("model").value_or("");
+    const auto prompt = fields.text("prompt");
+    const JsonValue* messages = fields.take("messages");
+    const bool add_special = fields.boolean("add_special_tokens").value_or(true);
+    const bool parse_special = fields.boolean("parse_special").value_or(true);
+    const bool add_prompt = fields.boolean("add_generation_prompt").value_or(true);
+    for (const std::string& name : fields.rest()) fields.fail(name, "is not a field that quire knows", "unknown_field");
+    if (prompt.has_value() == (messages != nullptr)) {
+      fields.fail("prompt", "or \"messages\" must be there, and only one of them");
+    }
+    if (fields.error()) return failed(*fields.error());
+    if (!model.empty() && !serves(model)) return failed(unknown_model(model, parts_.options.model_names));
+
+    std::vector<int32_t> ids;
+    if (prompt) {
+      auto encoded = parts_.engine.tokenizer().encode(*prompt, {.add_special = add_special, .parse_special = parse_special});
+      if (!encoded.ok()) return failed(api_error_of(encoded.status()));
+      ids = std::move(*encoded);
+    } else {
+      auto normalized = normalize_messages(*messages, "messages");
+      if (auto* error = std::get_if<ApiError>(&normalized)) return failed(std::move(*error));
+      auto encoded = parts_.encoder.encode_chat(std::get<std::string>(normalized),
+                                                add_prompt ? "{\"add_generation_prompt\":true}" : "{}");
+      if (auto* error = std::get_if<ApiError>(&encoded)) return failed(std::move(*error));
+      ids = std::get<std::vector<int32_t>>(std::move(encoded));
+    }
+    std::string json;
+    JsonWriter out(&json);
+    out.begin_object().number("count", ids.size()).number("max_model_len", parts_.engine.context());
+    out.key("tokens").begin_array();
+    for (const int32_t id : ids) out.number(id);
+    out.end_array().end_object();
+    return [reply, json = std::move(json)] { reply->respond_json(json); };
+  });
+}
+
+void ApiHandler::answer_detokenize(ReplyPointer reply) {
+  run_work(reply, [this, reply]() -> std::function<void()> {
+    const auto failed = [reply](ApiError error) { return [reply, error = std::move(error)] { reply->fail(error); }; };
+    const Result<JsonValue> document = JsonValue::parse(reply->request().body);
+    if (!document.ok()) return failed({.message = document.status().message(), .code = "invalid_json"});
+    FieldReader fields(*document);
+    const std::string model = fields.text("model").value_or("");
+    const auto ids = fields.ids("tokens", parts_.engine.tokenizer().vocab_size());
+    if (!ids) fields.fail("tokens", "is missing");
+    for (const std::string& name : fields.rest()) fields.fail(name, "is not a field that quire knows", "unknown_field");
+    if (fields.error()) return failed(*fields.error());
+    if (!model.empty() && !serves(model)) return failed(unknown_model(model, parts_.options.model_names));
+    std::string json;
+    JsonWriter(&json).begin_object().text("prompt", parts_.engine.tokenizer().decode(*ids, true)).end_object();
+    return [reply, json = std::move(json)] { reply->respond_json(json); };
+  });
+}
+
+}  // namespace quire

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <array>
+
+#include "server/field_reader.h"
+#include "server/json_writer.h"
+#include "server/openai_request.h"
+
+namespace quire {
+namespace {
+
+constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
+
+// What clients send back of earlier answers and templates may read.
+constexpr std::array<std::string_view, 4> kPassedOn = {"name", "tool_calls", "tool_call_id", "reasoning_content"};
+// Parts of earlier answers that say nothing to a template of text.
+constexpr std::array<std::string_view, 4> kDropped = {"refusal", "annotations", "audio", "function_call"};
+
+// The texts of content parts, one a line, as other servers of this API join them.
+std::string join_parts(const JsonValue::Array& parts, FieldReader& message) {
+  std::string joined;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string where = "content[" + std::to_string(i) + "]";
+    const JsonValue* type = parts[i].find("type");
+    const std::string* type_name = type == nullptr ? nullptr : type->as<std::string>();
+    if (type_name == nullptr) {
+      message.fail(where, "must be an object with a \"type\"");
+      return {};
+    }
+    if (*type_name != "text" && *type_name != "refusal") {
+      message.fail(where, "is of type \"" + type_name->substr(0, 40) + "\"; this model reads text only", "unsupported");
+      return {};
+    }
+    const JsonValue* text = parts[i].find(*type_name);
+    const std::string* words = text == nullptr ? nullptr : text->as<std::string>();
+    if (words == nullptr) {
+      message.fail(where + "." + *type_name, "must be a string");
+      return {};
+    }
+    if (i > 0) joined += '\n';
+    joined += *words;
+  }
+  return joined;
+}
+
+std::string take_role(FieldReader& message) {
+  const std::optional<std::string> role = message.text("role");
+  if (!role) {
+    message.fail("role", "is missing");
+    return {};
+  }
+  if (std::find(kRoles.begin(), kRoles.end(), *role) == kRoles.end()) {
+    message.fail("role", "is \"" + role->substr(0, 40) + "\"; it takes system, developer, user, assistant, tool or function");
+  }
+  return *role == "developer" ? "system" : *role;
+}
+
+void write_message(FieldReader& message, JsonWriter& out) {
+  const std::string role = take_role(message);
+  out.begin_object().text("role", role);
+  const JsonValue* content = message.take("content");
+  const JsonValue* tool_calls = message.take("tool_calls");
+  if (content == nullptr) {
+    if (role != "assistant" || tool_calls == nullptr) message.fail("content", "is missing");
+    out.text("content", "");
+  } else if (const auto* text = content->as<std::string>()) {
+    out.text("content", *text);
+  } else if (const auto* parts = content->as<JsonValue::Array>()) {
+    out.text("content", join_parts(*parts, message));
+  } else {
+    message.wrong_type("content", "a string or a list of parts", *content);
+  }
+  for (const std::string_view name : kPassedOn) {
+    const JsonValue* value = name == "tool_calls" ? tool_calls : message.take(name);
+    if (value != nullptr) out.key(name).value(*value);
+  }
+  for (const std::string_view name : kDropped) message.take(name);
+  out.end_object();
+  if (const std::vector<std::string> rest = message.rest(); !rest.empty() && !message.error()) {
+    message.fail({.message = "\"" + rest.front() + "\" is no field of a message that quire knows",
+                  .param = rest.front(),
+                  .code = "unknown_field"});
+  }
+}
+
+}  // namespace
+
+std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where) {
+  const std::string name(where);
+  const auto* list = messages.as<JsonValue::Array>();
+  if (list == nullptr) {
+    return ApiError{.message = "\"" + name + "\" must be a list of messages, not " + std::string(messages.type_name()),
+                    .param = name};
+  }
+  if (list->empty()) return ApiError{.message = "\"" + name + "\" holds no message", .param = name};
+  std::string json;
+  JsonWriter writer(&json);
+  writer.begin_array();
+  for (size_t i = 0; i < list->size(); ++i) {
+    FieldReader message((*list)[i], name + "[" + std::to_string(i) + "].");
+    if (!message.error()) write_message(message, writer);
+    if (message.error()) return *message.error();
+  }
+  writer.end_array();
+  return json;
+}
+
+}  // namespace quire

@@ -1,0 +1,333 @@
+#include "server/openai_request.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <random>
+
+#include "server/field_reader.h"
+#include "server/json_writer.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kMaxChoices = 128;
+constexpr int64_t kMaxLogprobs = 20;
+constexpr size_t kMaxPrompts = 1024;
+constexpr size_t kMaxStops = 64;
+constexpr std::string_view kUnknownField = "is not a field that quire knows: leave it out, or start the server with --lenient";
+constexpr int64_t kDefaultCompletionTokens = 16;  // OpenAI's
+
+// Fields that say something to OpenAI's service, not to the model.
+constexpr std::array<std::string_view, 9> kHarmless = {
+    "user",       "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+    "prediction", "parallel_tool_calls"};
+
+bool never(const JsonValue&) { return false; }
+
+bool is_empty_list(const JsonValue& value) {
+  const auto* list = value.as<JsonValue::Array>();
+  return list != nullptr && list->empty();
+}
+
+bool is_text(const JsonValue& value, std::string_view wanted) {
+  const auto* text = value.as<std::string>();
+  return text != nullptr && *text == wanted;
+}
+
+bool is_no_tool_choice(const JsonValue& value) { return is_text(value, "none") || is_text(value, "auto"); }
+
+bool is_plain_text_format(const JsonValue& value) {
+  const JsonValue* type = value.find("type");
+  return type != nullptr && is_text(*type, "text");
+}
+
+bool is_text_only(const JsonValue& value) {
+  const auto* list = value.as<JsonValue::Array>();
+  return list != nullptr && list->size() == 1 && is_text(list->front(), "text");
+}
+
+// Fields that would change the answer and that quire does not act on, with the values that ask for nothing.
+struct UnsupportedField {
+  std::string_view name;
+  bool (*asks_for_nothing)(const JsonValue&);
+};
+
+constexpr UnsupportedField kUnsupported[] = {
+    {"tools", is_empty_list},
+    {"tool_choice", is_no_tool_choice},
+    {"functions", is_empty_list},
+    {"function_call", is_no_tool_choice},
+    {"response_format", is_plain_text_format},
+    {"modalities", is_text_only},
+    {"audio", never},
+    {"web_search_options", never},
+    {"reasoning_effort", [](const JsonValue& value) { return is_text(value, "none"); }},
+    {"verbosity", [](const JsonValue& value) { return is_text(value, "medium"); }},
+    {"suffix", [](const JsonValue& value) { return is_text(value, ""); }},
+};
+
+class CallParser {
+ public:
+  CallParser(Api api, const JsonValue& document, const RequestContext& context)
+      : context_(context), fields_(document), options_(context.defaults) {
+    call_.api = api;
+  }
+
+  ParsedCall parse() {
+    if (fields_.error()) return *fields_.error();
+    call_.model = fields_.text("model").value_or("");
+    call_.api == Api::kChat ? read_chat() : read_prompts();
+    read_shape();
+    read_logprobs();
+    read_options();
+    read_logit_bias();
+    read_rest();
+    if (fields_.error()) return *fields_.error();
+    return std::move(call_);
+  }
+
+ private:
+  void read_chat();
+  void read_prompts();
+  void read_prompt_list(const JsonValue::Array& list);
+  void read_shape();
+  void read_stream_options();
+  void read_logprobs();
+  void read_options();
+  void read_max_tokens();
+  void set_sampling();
+  void read_logit_bias();
+  void read_rest();
+
+  const RequestContext& context_;
+  FieldReader fields_;
+  Options options_;
+  GenerationCall call_;
+};
+
+void CallParser::read_chat() {
+  const JsonValue* messages = fields_.take("messages");
+  if (messages == nullptr) return fields_.fail("messages", "is missing");
+  auto normalized = normalize_messages(*messages, "messages");
+  if (const auto* error = std::get_if<ApiError>(&normalized)) return fields_.fail(*error);
+  call_.messages = std::get<std::string>(std::move(normalized));
+
+  JsonWriter kwargs(&call_.template_kwargs);
+  kwargs.begin_object().boolean("add_generation_prompt", fields_.boolean("add_generation_prompt").value_or(true));
+  if (const JsonValue* given = fields_.take("chat_template_kwargs")) {
+    const auto* members = given->as<JsonValue::Object>();
+    if (members == nullptr) return fields_.wrong_type("chat_template_kwargs", "an object", *given);
+    for (const JsonMember& member : *members) {
+      if (member.key == "add_generation_prompt") {
+        return fields_.fail("chat_template_kwargs", "may not hold add_generation_prompt, which is a field of its own");
+      }
+      kwargs.key(member.key).value(member.value);
+    }
+  }
+  kwargs.end_object();
+}
+
+void CallParser::read_prompts() {
+  const JsonValue* prompt = fields_.take("prompt");
+  if (prompt == nullptr) return fields_.fail("prompt", "is missing");
+  if (const auto* text = prompt->as<std::string>()) {
+    call_.prompts.emplace_back(*text);
+  } else if (const auto* list = prompt->as<JsonValue::Array>()) {
+    read_prompt_list(*list);
+  } else {
+    fields_.wrong_type("prompt", "a string, a list of strings, or lists of token ids", *prompt);
+  }
+  call_.add_special_tokens = fields_.boolean("add_special_tokens").value_or(true);
+  call_.echo = fields_.boolean("echo").value_or(false);
+}
+
+void CallParser::read_prompt_list(const JsonValue::Array& list) {
+  const std::string range = "each 0 to " + std::to_string(context_.vocab_size - 1);
+  if (list.empty()) return fields_.fail("prompt", "holds nothing");
+  if (list.front().as<int64_t>() != nullptr) {
+    auto ids = token_ids(list, context_.vocab_size);
+    if (!ids) return fields_.fail("prompt", "must hold token ids only, " + range);
+    call_.prompts.emplace_back(std::move(*ids));
+    return;
+  }
+  if (list.size() > kMaxPrompts) {
+    return fields_.fail("prompt", "holds " + std::to_string(list.size()) + " prompts; a request may have " +
+                                      std::to_string(kMaxPrompts));
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto* text = list[i].as<std::string>();
+    const auto* tokens = list[i].as<JsonValue::Array>();
+    auto ids = tokens == nullptr ? std::nullopt : token_ids(*tokens, context_.vocab_size);
+    if (text == nullptr && !ids) {
+      return fields_.fail("prompt[" + std::to_string(i) + "]", "must be a string or a list of token ids, " + range);
+    }
+    text != nullptr ? call_.prompts.emplace_back(*text) : call_.prompts.emplace_back(std::move(*ids));
+  }
+}
+
+void CallParser::read_shape() {
+  call_.request.choices = static_cast<int32_t>(fields_.integer("n", 1, kMaxChoices).value_or(1));
+  if (const auto best_of = fields_.integer("best_of", 1, kMaxChoices); best_of && *best_of != call_.request.choices) {
+    fields_.fail("best_of", "is not supported unless it equals n", "unsupported");
+  }
+  call_.stream = fields_.boolean("stream").value_or(false);
+  read_stream_options();
+}
+
+void CallParser::read_stream_options() {
+  const JsonValue* given = fields_.take("stream_options");
+  if (given == nullptr) return;
+  if (!call_.stream) return fields_.fail("stream_options", "is allowed with \"stream\": true only");
+  FieldReader options(*given, "stream_options.");
+  call_.include_usage = options.boolean("include_usage").value_or(false);
+  call_.continuous_usage = options.boolean("continuous_usage_stats").value_or(false);
+  options.take("include_obfuscation");  // padding against eavesdroppers of encrypted traffic: of no use here
+  if (options.error()) return fields_.fail(*options.error());
+  for (const std::string& name : options.rest()) {
+    if (!context_.lenient) return fields_.fail(name, std::string(kUnknownField), "unknown_field");
+    call_.ignored.push_back(name);
+  }
+}
+
+void CallParser::read_logprobs() {
+  if (call_.api == Api::kCompletions) {
+    if (const auto count = fields_.integer("logprobs", 0, kMaxLogprobs)) {
+      call_.request.logprobs = static_cast<int32_t>(*count);
+    }
+    call_.request.prompt_logprobs = call_.echo && call_.request.logprobs >= 0;
+    return;
+  }
+  const bool wanted = fields_.boolean("logprobs").value_or(false);
+  const auto top = fields_.integer("top_logprobs", 0, kMaxLogprobs);
+  if (top && !wanted) return fields_.fail("top_logprobs", "is allowed with \"logprobs\": true only");
+  if (wanted) call_.request.logprobs = static_cast<int32_t>(top.value_or(0));
+}
+
+void CallParser::read_options() {
+  read_max_tokens();
+  for (const OptionRow& row : option_table()) {
+    if (!row.in_request || (row.commands & kServe) == 0) continue;
+    const bool given = fields_.option(options_, row);
+    if (row.name == "seed") call_.seed_given = given || options_.seed.has_value();
+  }
+  Request& request = call_.request;
+  if (options_.max_tokens) {
+    request.max_tokens = *options_.max_tokens;
+  } else if (call_.api == Api::kCompletions) {
+    request.max_tokens = kDefaultCompletionTokens;
+  }
+  if (call_.prompt_only) request.max_tokens = 1;
+  request.stop = options_.stop;
+  if (request.stop.size() > kMaxStops) fields_.fail("stop", "may hold " + std::to_string(kMaxStops) + " texts at most");
+  for (const std::string& text : request.stop) {
+    if (text.empty()) fields_.fail("stop", "holds an empty text");
+  }
+  for (const int64_t id : options_.stop_token_ids) request.stop_token_ids.push_back(static_cast<int32_t>(id));
+  request.ignore_eos = options_.ignore_eos;
+  request.priority = static_cast<int32_t>(options_.priority);
+  request.deadline_ms = options_.deadline_ms;
+  request.max_queue_ms = static_cast<int64_t>(options_.max_queue_s * 1000.0);
+  if (request.max_tokens >= 0 && options_.min_tokens > request.max_tokens && !call_.prompt_only) {
+    fields_.fail("min_tokens", "is above max_tokens, which is " + std::to_string(request.max_tokens));
+  }
+  set_sampling();
+}
+
+// max_completion_tokens is chat's newer name; 0 is for completions that only want the prompt scored.
+void CallParser::read_max_tokens() {
+  if (call_.api == Api::kChat) {
+    if (const auto count = fields_.integer("max_completion_tokens", 1, 1 << 30)) {
+      const auto older = fields_.integer("max_tokens", 1, 1 << 30);
+      if (older && *older != *count) {
+        fields_.fail("max_tokens", "is " + std::to_string(*older) + ", but max_completion_tokens is " +
+                                       std::to_string(*count) + "; give one of them");
+      }
+      options_.max_tokens = *count;
+    }
+    return;
+  }
+  if (!call_.echo) return;
+  const JsonValue* count = fields_.take("max_tokens");
+  const int64_t* number = count == nullptr ? nullptr : count->as<int64_t>();
+  call_.prompt_only = number != nullptr && *number == 0;
+}
+
+// The request decides, then the flags, then the model's own configuration, then the fallbacks of base/options.h.
+void CallParser::set_sampling() {
+  SamplingParams& sampling = call_.request.sampling;
+  const Hparams& model = context_.hparams;
+  if (model.default_temperature || model.default_top_k || model.default_top_p) {
+    sampling.temperature = model.default_temperature.value_or(sampling.temperature);
+    sampling.top_k = model.default_top_k.value_or(sampling.top_k);
+    sampling.top_p = model.default_top_p.value_or(sampling.top_p);
+  } else {
+    sampling.temperature = static_cast<float>(kFallbackTemperature);
+    sampling.top_p = static_cast<float>(kFallbackTopP);
+  }
+  if (options_.temperature) sampling.temperature = static_cast<float>(*options_.temperature);
+  if (options_.top_k) sampling.top_k = static_cast<int32_t>(*options_.top_k);
+  if (options_.top_p) sampling.top_p = static_cast<float>(*options_.top_p);
+  sampling.min_p = static_cast<float>(options_.min_p);
+  sampling.repetition_penalty = static_cast<float>(options_.repetition_penalty);
+  sampling.frequency_penalty = static_cast<float>(options_.frequency_penalty);
+  sampling.presence_penalty = static_cast<float>(options_.presence_penalty);
+  sampling.min_tokens = options_.min_tokens;
+  // 32 random bits: enough to differ, short enough to type again.
+  sampling.seed = options_.seed ? *options_.seed : std::random_device{}();
+  if (const Status status = sampling.validate(); !status.ok()) fields_.fail(api_error_of(status));
+}
+
+void CallParser::read_logit_bias() {
+  const JsonValue* given = fields_.take("logit_bias");
+  if (given == nullptr) return;
+  const auto* members = given->as<JsonValue::Object>();
+  if (members == nullptr) return fields_.wrong_type("logit_bias", "an object of token ids and numbers", *given);
+  FieldReader biases(*given, "logit_bias.");
+  for (const JsonMember& member : *members) {
+    int32_t id = -1;
+    const char* end = member.key.data() + member.key.size();
+    const auto [stopped, error] = std::from_chars(member.key.data(), end, id);
+    if (error != std::errc() || stopped != end || id < 0 || id >= context_.vocab_size) {
+      return fields_.fail("logit_bias", "names \"" + member.key.substr(0, 40) + "\", which is no token id of 0 to " +
+                                            std::to_string(context_.vocab_size - 1));
+    }
+    const auto bias = biases.number(member.key, -100, 100);
+    if (!bias) return biases.error() ? fields_.fail(*biases.error()) : void();
+    call_.request.sampling.logit_bias.push_back({id, static_cast<float>(*bias)});
+  }
+}
+
+void CallParser::read_rest() {
+  if (const JsonValue* given = fields_.take("bad_words")) {
+    const auto* list = given->as<JsonValue::Array>();
+    if (list == nullptr || list->size() > kMaxPrompts) return fields_.fail("bad_words", "must be a list of strings");
+    for (const JsonValue& entry : *list) {
+      const auto* word = entry.as<std::string>();
+      if (word == nullptr || word->empty()) return fields_.fail("bad_words", "must be a list of strings, none empty");
+      call_.bad_words.push_back(*word);
+    }
+  }
+  for (const std::string_view name : kHarmless) fields_.take(name);
+  for (const UnsupportedField& field : kUnsupported) {
+    const JsonValue* value = fields_.take(field.name);
+    if (value == nullptr || field.asks_for_nothing(*value)) continue;
+    if (!context_.lenient) return fields_.fail(field.name, "is not supported: leave it out, or start the server with --lenient", "unsupported");
+    call_.ignored.emplace_back(field.name);
+  }
+  for (const std::string& name : fields_.rest()) {
+    if (!context_.lenient) return fields_.fail(name, std::string(kUnknownField), "unknown_field");
+    call_.ignored.push_back(name);
+  }
+}
+
+}  // namespace
+
+ParsedCall parse_generation_call(Api api, std::string_view body, const RequestContext& context) {
+  const Result<JsonValue> document = JsonValue::parse(body);
+  if (!document.ok()) return ApiError{.message = document.status().message(), .code = "invalid_json"};
+  return CallParser(api, *document, context).parse();
+}
+
+}  // namespace quire

@@ -1,0 +1,60 @@
+// The bodies of /v1/chat/completions and /v1/completions, read strictly into what the engine is asked for.
+//
+// Types and ranges of the sampling options come from the options table (base/options.h). A field that is unknown, or
+// known but not supported and set so that it would change the answer, is an error that names it; with `lenient` it is
+// left out of account and listed in `ignored`. Pure functions, any thread.
+// Source: OpenAI's API reference; vLLM's documentation for the extensions (docs/api.md lists all fields).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/options.h"
+#include "engine/request.h"
+#include "formats/hparams.h"
+#include "server/api_error.h"
+#include "server/json_value.h"
+
+namespace quire {
+
+enum class Api { kChat, kCompletions };
+
+struct RequestContext {
+  const Options& defaults;               // of the flags of `serve`
+  const Hparams& hparams;                // the model's own sampling defaults
+  int32_t vocab_size = 0;
+  bool lenient = false;
+};
+
+using PromptInput = std::variant<std::string, std::vector<int32_t>>;
+
+struct GenerationCall {
+  Api api = Api::kChat;
+  std::string model;                     // empty: not named
+  std::vector<PromptInput> prompts;      // completions
+  bool add_special_tokens = true;        // completions: for prompts that are texts
+  std::string messages;                  // chat: a JSON array, contents flattened to strings
+  std::string template_kwargs;           // chat: a JSON object
+  Request request;                       // all but id, prompt, salt and the masks that need the tokenizer
+  std::vector<std::string> bad_words;
+  bool seed_given = false;
+  bool stream = false;
+  bool include_usage = false;            // stream: in a last chunk
+  bool continuous_usage = false;         // stream: in every chunk
+  bool echo = false;                     // completions
+  bool prompt_only = false;              // completions: max_tokens 0 with echo; request.max_tokens is then 1
+  std::vector<std::string> ignored;      // with `lenient`
+};
+
+using ParsedCall = std::variant<GenerationCall, ApiError>;
+
+ParsedCall parse_generation_call(Api api, std::string_view body, const RequestContext& context);
+
+// `messages` as templates want it: roles checked, content parts joined, "developer" read as "system". `where` names the
+// list in errors.
+std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where);
+
+}  // namespace quire

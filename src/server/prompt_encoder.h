@@ -1,0 +1,42 @@
+// From what a client wrote to token ids: chat template, tokenizer, and whether the prompt fits the context.
+//
+// Immutable after creation, any thread: long prompts are encoded on a worker.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/engine.h"
+#include "server/api_error.h"
+#include "server/openai_request.h"
+
+namespace quire {
+
+using EncodedPrompts = std::variant<std::vector<std::vector<int32_t>>, ApiError>;
+
+class PromptEncoder {
+ public:
+  // `engine` outlives the encoder.
+  static Result<PromptEncoder> create(const Engine& engine);
+
+  // One list of ids a prompt, each with room for an answer. Also fills in what of the request needs the tokenizer.
+  EncodedPrompts encode(GenerationCall& call) const;
+
+  // `messages`: JSON array; `kwargs`: JSON object.
+  std::variant<std::vector<int32_t>, ApiError> encode_chat(std::string_view messages, std::string_view kwargs) const;
+
+ private:
+  PromptEncoder(const Engine& engine, std::string variables) : engine_(engine), variables_(std::move(variables)) {}
+
+  std::optional<ApiError> check_length(size_t prompt_tokens, const Request& request, Api api) const;
+  Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling) const;
+
+  const Engine& engine_;
+  std::string variables_;                 // what the model gives its template: {"bos_token":"<s>",...}
+};
+
+}  // namespace quire

@@ -1,0 +1,73 @@
+#include "server/server.h"
+
+#include <csignal>
+#include <utility>
+
+#include "server/access_policy.h"
+#include "server/api_handler.h"
+#include "server/prompt_encoder.h"
+#include "server/request_log.h"
+
+namespace quire {
+namespace {
+
+class BoundServer : public Server {
+ public:
+  BoundServer(ServerOptions options, bool is_loopback, std::unique_ptr<RequestLog> log,
+              std::unique_ptr<HttpServer> http)
+      : options_(std::move(options)),
+        access_(options_.api_keys, is_loopback, options_.host),
+        log_(std::move(log)),
+        http_(std::move(http)) {}
+
+  uint16_t port() const override { return http_->port(); }
+
+  std::string url() const override {
+    const bool is_ipv6 = options_.host.find(':') != std::string::npos;
+    return "http://" + (is_ipv6 ? "[" + options_.host + "]" : options_.host) + ":" + std::to_string(port());
+  }
+
+  Status run(Engine& engine) override {
+    QUIRE_ASSIGN_OR_RETURN(const PromptEncoder encoder, PromptEncoder::create(engine));
+    ApiHandler handler({.options = options_,
+                        .access = access_,
+                        .encoder = encoder,
+                        .engine = engine,
+                        .http = *http_,
+                        .log = *log_});
+    handler_ = &handler;
+    http_->run(handler);
+    handler_ = nullptr;
+    return handler.outcome();
+  }
+
+  void shut_down() override {
+    http_->post([this] {
+      if (handler_ != nullptr) handler_->signalled(SIGTERM);
+    });
+  }
+
+ private:
+  ServerOptions options_;
+  AccessPolicy access_;
+  std::unique_ptr<RequestLog> log_;
+  std::unique_ptr<HttpServer> http_;
+  ApiHandler* handler_ = nullptr;      // while run() runs; the I/O thread's
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::bind(ServerOptions options) {
+  QUIRE_ASSIGN_OR_RETURN(const bool loopback, is_loopback(options.host));
+  if (!loopback && options.api_keys.empty() && !options.insecure) {
+    return invalid_argument("--host " + options.host +
+                            " can be reached by others, and there is no API key: give one with --api-key or "
+                            "QUIRE_API_KEY, or say --insecure to serve everybody");
+  }
+  QUIRE_ASSIGN_OR_RETURN(auto log, RequestLog::open(options.log_file));
+  QUIRE_ASSIGN_OR_RETURN(auto http, HttpServer::bind(options.host, options.port, options.limits));
+  return std::unique_ptr<Server>(std::make_unique<BoundServer>(std::move(options), loopback, std::move(log),
+                                                               std::move(http)));
+}
+
+}  // namespace quire

@@ -1,0 +1,50 @@
+// The server: OpenAI's API over one engine. What `quire serve` runs.
+//
+//   bind() takes the address, before the model is loaded: a port that is taken fails at once, and clients that come
+//   early wait. run() serves until a signal ends it.
+//
+// docs/api.md describes every route and field.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "engine/engine.h"
+#include "server/http_server.h"
+
+namespace quire {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8000;                      // 0: any free one
+  std::vector<std::string> api_keys;
+  bool insecure = false;
+  std::vector<std::string> model_names;      // the first is reported; at least one
+  bool lenient = false;
+  double drain_s = 30;
+  std::string log_file = "-";
+  Options request_defaults;                  // what requests do not say
+  HttpLimits limits;
+};
+
+class Server {
+ public:
+  // Fails, before anything listens, on an address that others can reach without a key (unless `insecure`).
+  static Result<std::unique_ptr<Server>> bind(ServerOptions options);
+  virtual ~Server() = default;
+
+  virtual uint16_t port() const = 0;
+  virtual std::string url() const = 0;       // "http://127.0.0.1:8000"
+
+  // Serves on the calling thread. Ok after SIGTERM or SIGINT once all requests have ended or the drain time is over;
+  // kCancelled after a second signal; the engine's error when the model cannot be loaded.
+  virtual Status run(Engine& engine) = 0;
+  // Does what SIGTERM does. Any thread.
+  virtual void shut_down() = 0;
+};
+
+}  // namespace quire

@@ -1,0 +1,94 @@
+// An engine without a model, for tests of the server: deterministic tokens, one a step for every choice of every
+// request, on a thread of its own.
+//
+// A token is a byte; the answer's letters depend on the prompt, the seed (where the temperature is above 0) and the
+// position. Words in the prompt steer it: "eos=5" ends the answer after 5 tokens, "fail=5" fails the request there,
+// "hang" never yields a token.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace quire {
+
+struct FakeEngineOptions {
+  int64_t context = 4096;
+  size_t max_requests = 1024;                   // more are refused: the queue is full
+  std::chrono::microseconds step_time{0};       // pause between steps
+  bool has_template = true;
+  Engine::State state = Engine::State::kReady;
+};
+
+class FakeEngine : public Engine {
+ public:
+  explicit FakeEngine(FakeEngineOptions options = {});
+  ~FakeEngine() override;
+
+  Status submit(Request request, OnEvent on_event) override;
+  void cancel(std::string_view request_id) override;
+  State state() const override { return state_; }
+  Status load_error() const override { return corrupt("model.gguf: the file is cut off"); }
+  void drain() override { state_ = State::kDraining; }
+  bool drained() const override;
+  int64_t retry_after_s() const override { return 7; }
+  const Checkpoint& checkpoint() const override { return *checkpoint_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const ChatTemplate* chat_template() const override { return chat_template_ ? &*chat_template_ : nullptr; }
+  int64_t context() const override { return options_.context; }
+  const KvPlan& plan() const override { return plan_; }
+  std::string describe_json() const override { return R"({"policy":"fake"})"; }
+  Result<std::string> trace_json(std::string_view request_id) const override;
+  std::string metrics_text() const override { return "# TYPE quire_fake gauge\nquire_fake 1\n"; }
+
+  void set_state(State state) { state_ = state; }
+  size_t live_requests() const;
+  int64_t cancelled_requests() const { return cancelled_; }
+  std::vector<Request> seen_requests() const;   // all that were submitted
+
+ private:
+  struct Live {
+    Request request;
+    OnEvent on_event;
+    int64_t step = 0;
+    std::vector<std::string> texts;             // per choice, whole
+    std::vector<std::string> finish_reasons;
+    std::vector<std::string> stop_texts;
+    std::vector<bool> finished;
+    int64_t generated = 0;
+    int64_t fails_at = -1;
+    bool hangs = false;
+    bool cancelled = false;
+  };
+
+  void plan_answer(Live& live) const;
+  void run();
+  bool step(Live& live);                        // true: the terminal event was sent
+  void emit_token(Live& live, size_t choice) const;
+
+  const FakeEngineOptions options_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_template_;
+  KvPlan plan_;
+  std::atomic<State> state_;
+  std::atomic<int64_t> cancelled_ = 0;
+
+  mutable std::mutex mutex_;                    // guards what follows
+  std::condition_variable changed_;
+  std::map<std::string, std::unique_ptr<Live>, std::less<>> live_;
+  std::vector<Request> seen_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace quire

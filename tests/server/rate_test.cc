@@ -1,0 +1,74 @@
+// How many tokens a second the server can stream, each an event of its own, when the engine costs nothing.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/server_fixture.h"
+
+namespace quire {
+namespace {
+
+constexpr int kConnections = 64;
+constexpr int kTokens = 2000;
+constexpr double kWantedPerSecond = 20'000;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
+
+// Reads every stream to its end and counts events; markers that fall between two reads are seen too.
+size_t read_all(const std::vector<std::unique_ptr<RawClient>>& clients) {
+  constexpr std::string_view kMarker = "data: {";
+  std::vector<pollfd> polls;
+  for (const auto& client : clients) polls.push_back({client->fd(), POLLIN, 0});
+  std::vector<std::string> tails(clients.size());
+  std::vector<char> bytes(256 << 10);
+  size_t events = 0;
+  size_t open = clients.size();
+  while (open > 0) {
+    if (::poll(polls.data(), polls.size(), 20'000) <= 0) return events;
+    for (size_t i = 0; i < polls.size(); ++i) {
+      if ((polls[i].revents & (POLLIN | POLLHUP)) == 0) continue;
+      const ssize_t count = ::recv(polls[i].fd, bytes.data(), bytes.size(), 0);
+      const std::string text = tails[i] + std::string(bytes.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+      events += occurrences(text, std::string(kMarker));
+      const bool ended = count <= 0 || text.find("[DONE]") != std::string::npos;
+      tails[i] = text.substr(text.size() - std::min(text.size(), kMarker.size() - 1));
+      if (ended) {
+        polls[i].fd = -1;
+        --open;
+      }
+    }
+  }
+  return events;
+}
+
+TEST(Rate, StreamsManyTokensASecond) {
+  RunningServer server;
+  double best = 0;
+  for (int attempt = 0; attempt < 5 && best < kWantedPerSecond; ++attempt) {   // others may use the machine
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (int i = 0; i < kConnections; ++i) clients.push_back(std::make_unique<RawClient>(server.port()));
+    const auto began = std::chrono::steady_clock::now();
+    for (const auto& client : clients) {
+      client->send(post(kCompletions, "{\"prompt\":\"x\",\"stream\":true,\"max_tokens\":" + std::to_string(kTokens) + "}"));
+    }
+    const size_t events = read_all(clients);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    ASSERT_EQ(events, size_t{kConnections} * (kTokens + 1));   // and one that ends each
+    best = std::max(best, static_cast<double>(events) / seconds);
+    std::printf("%zu events over %d connections in %.2f s: %.0f a second\n", events, kConnections, seconds,
+                static_cast<double>(events) / seconds);
+  }
+  if (!kInstrumented) EXPECT_GE(best, kWantedPerSecond);
+}
+
+}  // namespace
+}  // namespace quire
