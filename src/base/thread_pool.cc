@@ -42,8 +42,10 @@ void ThreadPool::run_phase(Call call, void* context) {
   call(context, 0);
   for (int spin = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spin) {
     // A worker that lost its core needs this one's: stop burning it.
-    if (spin < kSpins) _mm_pause();
-    else sched_yield();
+    if (spin < kSpins)
+      _mm_pause();
+    else
+      sched_yield();
   }
 }
 

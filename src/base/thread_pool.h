@@ -17,7 +17,7 @@ namespace quire {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);   // at least 1, the caller included
+  explicit ThreadPool(int threads);  // at least 1, the caller included
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -36,7 +36,8 @@ class ThreadPool {
   void parallel_for(int64_t count, int64_t grain, Body&& body) {
     if (count <= 0) return;
     if (size() == 1 || count <= grain) {
-      for (int64_t begin = 0; begin < count; begin += grain) body(begin, begin + grain < count ? begin + grain : count, 0);
+      for (int64_t begin = 0; begin < count; begin += grain)
+        body(begin, begin + grain < count ? begin + grain : count, 0);
       return;
     }
     deal(count, grain);

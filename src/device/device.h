@@ -40,11 +40,11 @@ struct LinearSource {
 class Activations {
  public:
   virtual ~Activations() = default;
-  virtual void set_rows(int64_t rows) = 0;   // of the current step, at most max_rows
+  virtual void set_rows(int64_t rows) = 0;  // of the current step, at most max_rows
 };
 
 struct Norm {
-  const float* weight = nullptr;   // null: no norm, the values as they are
+  const float* weight = nullptr;  // null: no norm, the values as they are
   float eps = 0;
 };
 
@@ -52,8 +52,8 @@ struct Norm {
 struct SequenceSpan {
   int64_t first_row = 0;
   int64_t rows = 0;
-  int64_t first_position = 0;               // of first_row; the others follow
-  const int32_t* page_table = nullptr;      // page of tokens [16 i, 16 i + 16)
+  int64_t first_position = 0;           // of first_row; the others follow
+  const int32_t* page_table = nullptr;  // page of tokens [16 i, 16 i + 16)
 };
 
 // Where a layer's K and V lie: page p of head h starts at base + p * page_stride + h * head_stride.
@@ -79,29 +79,29 @@ struct RopeRows {
 struct QkvArgs {
   const Activations* in = nullptr;
   LinearWeight q, k, v;
-  const float* q_bias = nullptr;            // null: none; [heads * head_dim]
+  const float* q_bias = nullptr;  // null: none; [heads * head_dim]
   const float* k_bias = nullptr;
   const float* v_bias = nullptr;
-  Norm q_norm, k_norm;                      // per head, before rope
+  Norm q_norm, k_norm;  // per head, before rope
   HeadShape shape;
   RopeRows rope;
-  std::span<const SequenceSpan> spans;      // cover the rows; K and V go to their pages
+  std::span<const SequenceSpan> spans;  // cover the rows; K and V go to their pages
   KvLayer kv;
-  float* qkv = nullptr;                     // [rows][(heads + 2 kv_heads) * head_dim]: q is the result, the rest scratch
+  float* qkv = nullptr;  // [rows][(heads + 2 kv_heads) * head_dim]: q is the result, the rest scratch
 };
 
 struct AttentionArgs {
-  const float* qkv = nullptr;               // as qkv_project left it
+  const float* qkv = nullptr;  // as qkv_project left it
   HeadShape shape;
   std::span<const SequenceSpan> spans;
   KvLayer kv;
   float scale = 1;
-  float softcap = 0;                        // 0: none
-  int64_t window = 0;                       // 0: none
-  const float* sinks = nullptr;             // [heads]; null: none
-  float* scratch = nullptr;                 // attention_scratch_floats()
-  float* out = nullptr;                     // [rows][heads * head_dim]
-  Activations* out_activations = nullptr;   // the same values, for the projection that follows
+  float softcap = 0;                       // 0: none
+  int64_t window = 0;                      // 0: none
+  const float* sinks = nullptr;            // [heads]; null: none
+  float* scratch = nullptr;                // attention_scratch_floats()
+  float* out = nullptr;                    // [rows][heads * head_dim]
+  Activations* out_activations = nullptr;  // the same values, for the projection that follows
 };
 
 enum class Activation { kSilu, kGeluTanh };
@@ -117,10 +117,10 @@ struct GateUpArgs {
 
 // x += scale * norm(partial + bias); then, unless `next` is null, next = next_norm(x).
 struct FinishArgs {
-  const float* partial = nullptr;           // [rows][n]
+  const float* partial = nullptr;  // [rows][n]
   const float* bias = nullptr;
   Norm post_norm;
-  float* x = nullptr;                       // [rows][n]
+  float* x = nullptr;  // [rows][n]
   int64_t rows = 0;
   int64_t n = 0;
   Norm next_norm;
@@ -128,30 +128,31 @@ struct FinishArgs {
 };
 
 struct HeadArgs {
-  const float* x = nullptr;                 // [*][hidden]
-  std::span<const int32_t> rows;            // of x
+  const float* x = nullptr;       // [*][hidden]
+  std::span<const int32_t> rows;  // of x
   Norm norm;
   LinearWeight weight;
   float softcap = 0;
-  Activations* scratch = nullptr;           // at least rows.size() rows
-  float* logits = nullptr;                  // [rows.size()][weight.n]
+  Activations* scratch = nullptr;  // at least rows.size() rows
+  float* logits = nullptr;         // [rows.size()][weight.n]
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string description() const = 0;                 // "avx512, int8 activations, bf16 KV, 2 threads"
-  virtual int64_t scalar_fallbacks() const = 0;                // linears whose format has no kernel here
+  virtual std::string description() const = 0;   // "avx512, int8 activations, bf16 KV, 2 threads"
+  virtual int64_t scalar_fallbacks() const = 0;  // linears whose format has no kernel here
 
   virtual int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const = 0;
   // Packs in parallel into `memory`, 64-byte aligned, packed_bytes long.
   virtual LinearWeight pack(const LinearSource& source, std::byte* memory) = 0;
 
   virtual int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const = 0;
-  virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers, std::byte* memory) = 0;
+  virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
+                                                        std::byte* memory) = 0;
 
-  virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;   // K and V of one head in one page
+  virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;  // K and V of one head in one page
   virtual int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const = 0;
 
   virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) = 0;
@@ -171,7 +172,7 @@ struct CpuDeviceOptions {
   enum class Isa { kAuto, kScalar, kAvx512 };
   Isa isa = Isa::kAuto;
   int threads = 1;
-  bool f32 = false;     // f32 activations and KV
+  bool f32 = false;  // f32 activations and KV
 };
 
 // Fails when the CPU lacks the instruction set asked for.

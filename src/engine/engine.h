@@ -35,16 +35,16 @@ class Engine {
   virtual void cancel(std::string_view request_id) = 0;
 
   virtual State state() const = 0;
-  virtual Status load_error() const = 0;               // why state() is kFailed
+  virtual Status load_error() const = 0;  // why state() is kFailed
   // No new requests; returns at once. drained() turns true when the last one has ended.
   virtual void drain() = 0;
   virtual bool drained() const = 0;
   // Seconds after which a refused request is likely to be taken, from the measured rate; at least 1.
   virtual int64_t retry_after_s() const = 0;
 
-  virtual const Checkpoint& checkpoint() const = 0;    // these four are there from the start, before kReady
+  virtual const Checkpoint& checkpoint() const = 0;  // these four are there from the start, before kReady
   virtual const Tokenizer& tokenizer() const = 0;
-  virtual const ChatTemplate* chat_template() const = 0;   // null: the model carries none
+  virtual const ChatTemplate* chat_template() const = 0;  // null: the model carries none
   virtual int64_t context() const = 0;
   virtual const KvPlan& plan() const = 0;
 

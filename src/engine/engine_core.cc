@@ -11,8 +11,8 @@ namespace quire {
 namespace {
 
 constexpr int32_t kMaxChoices = 128;
-constexpr const char* kDeadlineExceeded = "deadline_exceeded";   // how its message begins; clients look for it
-constexpr size_t kRateWindow = 64;   // requests whose ends the rate is measured over
+constexpr const char* kDeadlineExceeded = "deadline_exceeded";  // how its message begins; clients look for it
+constexpr size_t kRateWindow = 64;                              // requests whose ends the rate is measured over
 
 double ms(int64_t from_ns, int64_t to_ns) { return static_cast<double>(to_ns - from_ns) / 1e6; }
 
@@ -32,7 +32,8 @@ Event make_event(Event::Kind kind, int32_t choice = 0) {
 
 Status check_token(int32_t id, int64_t vocab_size, const char* what) {
   if (id >= 0 && id < vocab_size) return {};
-  return invalid_argument(std::string(what) + " names token " + std::to_string(id) + ", but the vocabulary has " + std::to_string(vocab_size));
+  return invalid_argument(std::string(what) + " names token " + std::to_string(id) + ", but the vocabulary has " +
+                          std::to_string(vocab_size));
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ struct EngineCore::Choice {
   AnswerText text;
   int64_t generated = 0;
   int64_t delivered_ns = 0;
-  const char* finish_reason = nullptr;   // null: not finished
+  const char* finish_reason = nullptr;  // null: not finished
 };
 
 struct EngineCore::LiveRequest {
@@ -57,44 +58,55 @@ struct EngineCore::LiveRequest {
   int64_t last_token_ns = kNever;
   int64_t cached_tokens = 0;
   int64_t preemptions = 0;
-  std::vector<TokenLogprob> prompt_logprobs;   // [prompt - 1], filled as the prompt is computed
+  std::vector<TokenLogprob> prompt_logprobs;  // [prompt - 1], filled as the prompt is computed
   Status failure;
 
-  int64_t deadline_ns() const { return request.deadline_ms > 0 ? submitted_ns + request.deadline_ms * 1'000'000 : kNever; }
+  int64_t deadline_ns() const {
+    return request.deadline_ms > 0 ? submitted_ns + request.deadline_ms * 1'000'000 : kNever;
+  }
   int64_t queue_deadline_ns() const {
     return request.max_queue_ms > 0 && started_ns == kNever ? submitted_ns + request.max_queue_ms * 1'000'000 : kNever;
   }
 };
 
 struct EngineCore::LogitRow {
-  int32_t row = 0;               // of the step
+  int32_t row = 0;  // of the step
   LiveRequest* request = nullptr;
   int32_t choice = 0;
   int64_t position = 0;
-  int32_t samples = 0;           // 0: only the prompt's log-probability
+  int32_t samples = 0;  // 0: only the prompt's log-probability
   size_t first_sample = 0;
 };
 
-EngineCore::EngineCore(std::unique_ptr<Scheduler> scheduler, Executor& executor, const Tokenizer& tokenizer, int64_t context,
-                       EngineMetrics& metrics, Timeline& timeline)
-    : scheduler_(std::move(scheduler)), executor_(executor), tokenizer_(tokenizer), context_(context), metrics_(metrics), timeline_(timeline) {}
+EngineCore::EngineCore(std::unique_ptr<Scheduler> scheduler, Executor& executor, const Tokenizer& tokenizer,
+                       int64_t context, EngineMetrics& metrics, Timeline& timeline)
+    : scheduler_(std::move(scheduler)),
+      executor_(executor),
+      tokenizer_(tokenizer),
+      context_(context),
+      metrics_(metrics),
+      timeline_(timeline) {}
 
-EngineCore::~EngineCore() { QUIRE_CHECK(requests_.empty()); }   // each has heard its terminal event
+EngineCore::~EngineCore() { QUIRE_CHECK(requests_.empty()); }  // each has heard its terminal event
 
 Status EngineCore::check(const Request& request, int64_t vocab_size, int64_t context) {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt == 0) return invalid_argument("the prompt has no tokens");
   for (const int32_t id : request.prompt) QUIRE_RETURN_IF_ERROR(check_token(id, vocab_size, "the prompt"));
   if (prompt > context || (request.max_tokens > 0 && prompt + request.max_tokens > context)) {
-    return out_of_range("the prompt has " + std::to_string(prompt) + " tokens" +
-                        (request.max_tokens > 0 ? " and max_tokens is " + std::to_string(request.max_tokens) : std::string()) +
-                        ", but the context holds " + std::to_string(context) + ": shorten one, or start the server with a larger --context");
+    return out_of_range(
+        "the prompt has " + std::to_string(prompt) + " tokens" +
+        (request.max_tokens > 0 ? " and max_tokens is " + std::to_string(request.max_tokens) : std::string()) +
+        ", but the context holds " + std::to_string(context) +
+        ": shorten one, or start the server with a larger --context");
   }
   if (request.choices < 1 || request.choices > kMaxChoices) {
-    return invalid_argument("n is " + std::to_string(request.choices) + "; it must be between 1 and " + std::to_string(kMaxChoices));
+    return invalid_argument("n is " + std::to_string(request.choices) + "; it must be between 1 and " +
+                            std::to_string(kMaxChoices));
   }
   QUIRE_RETURN_IF_ERROR(request.sampling.validate());
-  for (const SamplingParams::Bias& entry : request.sampling.logit_bias) QUIRE_RETURN_IF_ERROR(check_token(entry.id, vocab_size, "logit_bias"));
+  for (const SamplingParams::Bias& entry : request.sampling.logit_bias)
+    QUIRE_RETURN_IF_ERROR(check_token(entry.id, vocab_size, "logit_bias"));
   for (const auto& word : request.sampling.bad_words) {
     for (const int32_t id : word) QUIRE_RETURN_IF_ERROR(check_token(id, vocab_size, "bad_words"));
   }
@@ -103,14 +115,16 @@ Status EngineCore::check(const Request& request, int64_t vocab_size, int64_t con
 
 Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
   QUIRE_RETURN_IF_ERROR(check(request, executor_.vocab_size(), context_));
-  if (requests_.find(request.id) != requests_.end()) return invalid_argument("a request with id \"" + request.id + "\" is running");
+  if (requests_.find(request.id) != requests_.end())
+    return invalid_argument("a request with id \"" + request.id + "\" is running");
   auto live = std::make_unique<LiveRequest>();
   live->submitted_ns = now_ns;
   live->on_event = std::move(on_event);
   if (request.sampling.min_tokens > 0) {
     const auto ends = tokenizer_.end_of_generation_ids();
     request.sampling.min_tokens_mask.assign(ends.begin(), ends.end());
-    request.sampling.min_tokens_mask.insert(request.sampling.min_tokens_mask.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
+    request.sampling.min_tokens_mask.insert(request.sampling.min_tokens_mask.end(), request.stop_token_ids.begin(),
+                                            request.stop_token_ids.end());
     std::erase_if(request.sampling.min_tokens_mask, [&](int32_t id) { return id < 0 || id >= executor_.vocab_size(); });
   }
   const auto prompt = static_cast<int64_t>(request.prompt.size());
@@ -155,9 +169,15 @@ void EngineCore::expire(int64_t now_ns) {
   }
   for (LiveRequest* request : late) {
     if (now_ns >= request->deadline_ns()) {
-      end(*request, out_of_range(std::string(kDeadlineExceeded) + ": the request's deadline of " + std::to_string(request->request.deadline_ms) + " ms has passed"), now_ns);
+      end(*request,
+          out_of_range(std::string(kDeadlineExceeded) + ": the request's deadline of " +
+                       std::to_string(request->request.deadline_ms) + " ms has passed"),
+          now_ns);
     } else {
-      end(*request, resource_exhausted("the request waited " + std::to_string(request->request.max_queue_ms) + " ms without being started; the server is busy, try later"), now_ns);
+      end(*request,
+          resource_exhausted("the request waited " + std::to_string(request->request.max_queue_ms) +
+                             " ms without being started; the server is busy, try later"),
+          now_ns);
     }
   }
 }
@@ -169,13 +189,15 @@ bool EngineCore::step(const std::function<int64_t()>& clock) {
   note_plan(plan, start_ns);
   if (plan.empty()) {
     wake_at_ns_ = plan.wake_at_ns;
-    for (const auto& [id, request] : requests_) wake_at_ns_ = std::min({wake_at_ns_, request->deadline_ns(), request->queue_deadline_ns()});
+    for (const auto& [id, request] : requests_)
+      wake_at_ns_ = std::min({wake_at_ns_, request->deadline_ns(), request->queue_deadline_ns()});
     update_gauges();
     return false;
   }
   if (const Status failed = executor_.run(plan); !failed.ok()) {
     for (const PlanRow& row : plan.rows) {
-      if (const auto branch = branches_.find(row.id); branch != branches_.end()) branch->second.request->failure = failed;
+      if (const auto branch = branches_.find(row.id); branch != branches_.end())
+        branch->second.request->failure = failed;
     }
     settle(scheduler_->fail_step(), clock());
     return true;
@@ -235,8 +257,12 @@ void EngineCore::sample_plan(const StepPlan& plan, std::vector<Sampled>& sampled
     for (int32_t i = row.rows - row.logit_rows; i < row.rows && !row.padding; ++i) {
       const Branch& branch = branches_.at(row.id);
       const bool last = i + 1 == row.rows;
-      rows.push_back({.row = first + i, .request = branch.request, .choice = branch.choice, .position = row.first_position + i,
-                      .samples = last ? row.samples : 0, .first_sample = samples});
+      rows.push_back({.row = first + i,
+                      .request = branch.request,
+                      .choice = branch.choice,
+                      .position = row.first_position + i,
+                      .samples = last ? row.samples : 0,
+                      .first_sample = samples});
     }
     samples += static_cast<size_t>(row.samples);
     first += row.rows;
@@ -252,7 +278,8 @@ void EngineCore::sample_plan(const StepPlan& plan, std::vector<Sampled>& sampled
 }
 
 // Rows are independent, so they are sampled side by side: over a large vocabulary that takes as long as a small layer.
-void EngineCore::sample_rows(std::span<const LogitRow> rows, std::span<const float> logits, std::vector<Sampled>& sampled) {
+void EngineCore::sample_rows(std::span<const LogitRow> rows, std::span<const float> logits,
+                             std::vector<Sampled>& sampled) {
   const auto vocab = static_cast<size_t>(executor_.vocab_size());
   executor_.parallel(static_cast<int64_t>(rows.size()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -262,16 +289,19 @@ void EngineCore::sample_rows(std::span<const LogitRow> rows, std::span<const flo
       const auto target = static_cast<size_t>(row.position) + 1;
       if (request.request.prompt_logprobs && target < request.request.prompt.size()) {
         request.prompt_logprobs[target - 1] =
-            token_logprob(row_logits, executor_.log_sum_exp(row_logits), request.request.prompt[target], std::max(request.request.logprobs, 0));
+            token_logprob(row_logits, executor_.log_sum_exp(row_logits), request.request.prompt[target],
+                          std::max(request.request.logprobs, 0));
       }
       for (int32_t j = 0; j < row.samples; ++j) {
-        sampled[row.first_sample + static_cast<size_t>(j)] = sample_choice(request, request.choices[static_cast<size_t>(row.choice + j)], row_logits);
+        sampled[row.first_sample + static_cast<size_t>(j)] =
+            sample_choice(request, request.choices[static_cast<size_t>(row.choice + j)], row_logits);
       }
     }
   });
 }
 
-EngineCore::Sampled EngineCore::sample_choice(const LiveRequest& live, Choice& choice, std::span<const float> logits) const {
+EngineCore::Sampled EngineCore::sample_choice(const LiveRequest& live, Choice& choice,
+                                              std::span<const float> logits) const {
   const Request& request = live.request;
   Sampled sampled;
   const Result<int32_t> token = choice.sampler.sample(logits, static_cast<uint64_t>(choice.generated));
@@ -281,14 +311,17 @@ EngineCore::Sampled EngineCore::sample_choice(const LiveRequest& live, Choice& c
     return sampled;
   }
   sampled.token = *token;
-  if (request.logprobs >= 0) sampled.logprob = token_logprob(logits, executor_.log_sum_exp(logits), *token, request.logprobs);
+  if (request.logprobs >= 0)
+    sampled.logprob = token_logprob(logits, executor_.log_sum_exp(logits), *token, request.logprobs);
   const auto ends = tokenizer_.end_of_generation_ids();
-  sampled.ends = (!request.ignore_eos && std::binary_search(ends.begin(), ends.end(), *token)) ||
-                 std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), *token) != request.stop_token_ids.end();
+  sampled.ends =
+      (!request.ignore_eos && std::binary_search(ends.begin(), ends.end(), *token)) ||
+      std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), *token) != request.stop_token_ids.end();
   sampled.stopped = sampled.ends;
   choice.sampler.accept(*token);
   ++choice.generated;
-  if (!sampled.ends) sampled.stopped = choice.text.push(*token, sampled.text, choice.generated > request.sampling.min_tokens);
+  if (!sampled.ends)
+    sampled.stopped = choice.text.push(*token, sampled.text, choice.generated > request.sampling.min_tokens);
   return sampled;
 }
 
@@ -355,14 +388,17 @@ void EngineCore::finish_choice(LiveRequest& live, int32_t index, FinishReason re
   Choice& choice = live.choices[static_cast<size_t>(index)];
   Event rest = make_event(Event::Kind::kDelta, index);
   choice.text.finish(rest.text);
-  if (index == 0) rest.prompt_logprobs = std::exchange(live.prompt_logprobs, {});   // a request for no tokens has them here
+  if (index == 0)
+    rest.prompt_logprobs = std::exchange(live.prompt_logprobs, {});  // a request for no tokens has them here
   if (!rest.text.empty() || !rest.prompt_logprobs.empty()) live.on_event(std::move(rest));
   const bool stopped = reason == FinishReason::kStopped || choice.text.stopped();
   Event event = make_event(Event::Kind::kChoiceFinished, index);
   choice.finish_reason = stopped ? "stop" : "length";
   event.finish_reason = choice.finish_reason;
   event.stop_text = choice.text.stop_string();
-  timeline_.add(live.request.id, {.time_ns = now_ns, .kind = TraceEvent::Kind::kChoiceFinished, .choice = index, .detail = choice.finish_reason});
+  timeline_.add(
+      live.request.id,
+      {.time_ns = now_ns, .kind = TraceEvent::Kind::kChoiceFinished, .choice = index, .detail = choice.finish_reason});
   --live.open_choices;
   live.on_event(std::move(event));
 }
@@ -402,7 +438,9 @@ void EngineCore::end(LiveRequest& live, const Status& error, int64_t now_ns) {
     reason = error.message().starts_with(kDeadlineExceeded) ? kDeadlineExceeded : "error";
   }
   metrics_.request_ended(event.timings, reason);
-  timeline_.add(live.request.id, {.time_ns = now_ns, .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed, .detail = reason});
+  timeline_.add(live.request.id, {.time_ns = now_ns,
+                                  .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed,
+                                  .detail = reason});
   if (ended_ns_.size() < kRateWindow) {
     ended_ns_.push_back(now_ns);
   } else {

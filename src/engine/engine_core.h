@@ -33,8 +33,8 @@ class EngineCore {
   using OnEvent = std::function<void(Event event)>;
 
   // `context`: tokens a sequence may reach. The referenced objects outlive the core.
-  EngineCore(std::unique_ptr<Scheduler> scheduler, Executor& executor, const Tokenizer& tokenizer, int64_t context, EngineMetrics& metrics,
-             Timeline& timeline);
+  EngineCore(std::unique_ptr<Scheduler> scheduler, Executor& executor, const Tokenizer& tokenizer, int64_t context,
+             EngineMetrics& metrics, Timeline& timeline);
   ~EngineCore();
 
   // What can be said of a request without the queue: nonsense, or too long. Any thread.
@@ -59,16 +59,16 @@ class EngineCore {
  private:
   struct Choice;
   struct LiveRequest;
-  struct Branch {                 // where a sequence's tokens go
+  struct Branch {  // where a sequence's tokens go
     LiveRequest* request = nullptr;
     int32_t choice = 0;
   };
-  struct LogitRow;                // a row of the plan whose logits are wanted, and what for
+  struct LogitRow;  // a row of the plan whose logits are wanted, and what for
   struct Sampled {
     int32_t token = 0;
     bool stopped = false;
-    bool ends = false;            // an end-of-generation or stop token, which is no part of the text
-    std::string text;             // what the token made final
+    bool ends = false;  // an end-of-generation or stop token, which is no part of the text
+    std::string text;   // what the token made final
     Status status;
     std::optional<TokenLogprob> logprob;
   };
@@ -95,7 +95,7 @@ class EngineCore {
   std::map<std::string, std::unique_ptr<LiveRequest>, std::less<>> requests_;
   std::unordered_map<SequenceId, Branch> branches_;
   int64_t wake_at_ns_ = kNever;
-  std::vector<int64_t> ended_ns_;      // of the last requests, a ring
+  std::vector<int64_t> ended_ns_;  // of the last requests, a ring
   size_t ended_count_ = 0;
 };
 

@@ -13,14 +13,14 @@ namespace quire {
 
 struct EngineOptions {
   ModelOptions model;
-  std::string served_model_name;                 // in metrics; empty: the model's file name
-  std::optional<std::string> chat_template;      // Jinja source in place of the model's own
+  std::string served_model_name;             // in metrics; empty: the model's file name
+  std::optional<std::string> chat_template;  // Jinja source in place of the model's own
   SchedulerConfig scheduler;
   KvLayout kv_layout = KvLayout::kPaged;
   bool prefix_caching = true;
-  int64_t kv_memory_bytes = 0;                   // of the page pool; 0: by the rule of kv_plan.h
-  int64_t memory_budget_bytes = 0;               // for everything; 0: what is available
-  int64_t trace_requests = 1000;                 // timelines kept
+  int64_t kv_memory_bytes = 0;      // of the page pool; 0: by the rule of kv_plan.h
+  int64_t memory_budget_bytes = 0;  // for everything; 0: what is available
+  int64_t trace_requests = 1000;    // timelines kept
 };
 
 }  // namespace quire

@@ -17,18 +17,18 @@ struct TokenLogprob {
   };
   int32_t id = 0;
   float logprob = 0;
-  int32_t rank = 0;                          // 0: the most likely
-  std::vector<Candidate> top;                // best first
+  int32_t rank = 0;            // 0: the most likely
+  std::vector<Candidate> top;  // best first
 };
 
 struct RequestTimings {
-  double queued_ms = 0;                      // submit to first scheduled
-  double prefill_ms = 0;                     // first scheduled to first token
-  double ttft_ms = 0;                        // submit to first token
-  double decode_ms = 0;                      // first token to last
+  double queued_ms = 0;   // submit to first scheduled
+  double prefill_ms = 0;  // first scheduled to first token
+  double ttft_ms = 0;     // submit to first token
+  double decode_ms = 0;   // first token to last
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;                 // of the prompt, found in the prefix cache
-  int64_t generated_tokens = 0;              // of all choices
+  int64_t cached_tokens = 0;     // of the prompt, found in the prefix cache
+  int64_t generated_tokens = 0;  // of all choices
   int64_t preemptions = 0;
 };
 
@@ -37,15 +37,15 @@ struct Event {
 
   Kind kind = Kind::kDelta;
   int32_t choice = 0;
-  std::string text;                          // kDelta: valid UTF-8, may be empty when only ids or logprobs move on
-  std::vector<int32_t> ids;                  // kDelta: the tokens generated since the last one
-  bool ends_generation = false;              // kDelta: the last of ids is an EOS or stop token, not part of the text
-  std::vector<TokenLogprob> logprobs;        // kDelta: one per id, where asked for
-  std::vector<TokenLogprob> prompt_logprobs; // first kDelta of choice 0: one per prompt token but the first
-  std::string finish_reason;                 // kChoiceFinished: "stop" or "length"
-  std::string stop_text;                     // kChoiceFinished: the stop string that matched, if one did
-  RequestTimings timings;                    // kFinished, kFailed
-  Status error;                              // kFailed: kCancelled, kResourceExhausted (waited too long), ...
+  std::string text;                           // kDelta: valid UTF-8, may be empty when only ids or logprobs move on
+  std::vector<int32_t> ids;                   // kDelta: the tokens generated since the last one
+  bool ends_generation = false;               // kDelta: the last of ids is an EOS or stop token, not part of the text
+  std::vector<TokenLogprob> logprobs;         // kDelta: one per id, where asked for
+  std::vector<TokenLogprob> prompt_logprobs;  // first kDelta of choice 0: one per prompt token but the first
+  std::string finish_reason;                  // kChoiceFinished: "stop" or "length"
+  std::string stop_text;                      // kChoiceFinished: the stop string that matched, if one did
+  RequestTimings timings;                     // kFinished, kFailed
+  Status error;                               // kFailed: kCancelled, kResourceExhausted (waited too long), ...
 };
 
 }  // namespace quire

@@ -18,7 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ms_between(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double, std::milli>(to - from).count(); }
+double ms_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
 
 class LocalGenerator final : public Generator {
  public:
@@ -51,7 +53,7 @@ class LocalGenerator final : public Generator {
   std::string device_description_;
   std::unique_ptr<Model> model_;
   std::optional<SequenceKv> kv_;
-  std::vector<float> logits_;                        // [vocab], of the last row computed
+  std::vector<float> logits_;  // [vocab], of the last row computed
 };
 
 Result<std::unique_ptr<Generator>> LocalGenerator::open(const ModelOptions& options) {
@@ -76,12 +78,14 @@ Status LocalGenerator::check_prompt(std::span<const int32_t> ids) const {
   if (ids.empty()) return invalid_argument("the prompt has no tokens");
   for (const int32_t id : ids) {
     if (id < 0 || id >= config_.vocab_size) {
-      return invalid_argument("token id " + std::to_string(id) + " is not in the vocabulary of " + std::to_string(config_.vocab_size) + " tokens");
+      return invalid_argument("token id " + std::to_string(id) + " is not in the vocabulary of " +
+                              std::to_string(config_.vocab_size) + " tokens");
     }
   }
   if (static_cast<int64_t>(ids.size()) > context()) {
-    return out_of_range("the prompt has " + std::to_string(ids.size()) + " tokens, the context " + std::to_string(context()) +
-                        ": shorten it or raise --context (this model: at most " + std::to_string(config_.context_length) + ")");
+    return out_of_range("the prompt has " + std::to_string(ids.size()) + " tokens, the context " +
+                        std::to_string(context()) + ": shorten it or raise --context (this model: at most " +
+                        std::to_string(config_.context_length) + ")");
   }
   return {};
 }
@@ -89,8 +93,9 @@ Status LocalGenerator::check_prompt(std::span<const int32_t> ids) const {
 Status LocalGenerator::load(const Progress& progress) {
   if (model_ != nullptr) return {};
   if (plan_.total_bytes > plan_.available_bytes) {
-    return resource_exhausted(options_.model_path + ": needs " + std::to_string(plan_.total_bytes >> 20) + " MiB for a context of " +
-                              std::to_string(plan_.context) + " tokens, " + std::to_string(plan_.available_bytes >> 20) +
+    return resource_exhausted(options_.model_path + ": needs " + std::to_string(plan_.total_bytes >> 20) +
+                              " MiB for a context of " + std::to_string(plan_.context) + " tokens, " +
+                              std::to_string(plan_.available_bytes >> 20) +
                               " MiB are available; give a smaller --context or model");
   }
   QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_));
@@ -108,7 +113,8 @@ Status LocalGenerator::load(const Progress& progress) {
 
 void LocalGenerator::step(std::span<const int32_t> ids, int64_t first, bool want_logits) {
   StepInput input;
-  input.sequences.push_back({.rows = static_cast<int64_t>(ids.size()), .first_position = first, .page_tables = kv_->page_tables()});
+  input.sequences.push_back(
+      {.rows = static_cast<int64_t>(ids.size()), .first_position = first, .page_tables = kv_->page_tables()});
   input.tokens.assign(ids.begin(), ids.end());
   if (want_logits) {
     input.logit_rows = {static_cast<int32_t>(ids.size()) - 1};
@@ -141,13 +147,15 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
   result.timings.prompt_tokens = prompt_tokens;
   // The last prompt token is always computed: its logits are what generation starts from.
   result.timings.cached_tokens = kv_->keep_prefix(request.prompt, prompt_tokens - 1);
-  prefill(std::span(request.prompt).subspan(static_cast<size_t>(result.timings.cached_tokens)), result.timings.cached_tokens);
+  prefill(std::span(request.prompt).subspan(static_cast<size_t>(result.timings.cached_tokens)),
+          result.timings.cached_tokens);
   const auto prefilled = Clock::now();
   result.timings.prefill_ms = ms_between(start, prefilled);
 
   const auto end_ids = tokenizer_->end_of_generation_ids();
   auto ends = [&](int32_t id) {
-    if (std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), id) != request.stop_token_ids.end()) return true;
+    if (std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), id) != request.stop_token_ids.end())
+      return true;
     return !request.ignore_eos && std::binary_search(end_ids.begin(), end_ids.end(), id);
   };
   Sampler sampler(request.sampling, request.prompt);
@@ -193,10 +201,12 @@ Result<ScoreResult> LocalGenerator::score(std::span<const int32_t> ids, int top_
   for (size_t first = 0; first < result.next_logprob.size(); first += chunk) {
     const size_t rows = std::min(chunk, result.next_logprob.size() - first);
     StepInput input;
-    input.sequences.push_back(
-        {.rows = static_cast<int64_t>(rows), .first_position = static_cast<int64_t>(first), .page_tables = kv_->page_tables()});
+    input.sequences.push_back({.rows = static_cast<int64_t>(rows),
+                               .first_position = static_cast<int64_t>(first),
+                               .page_tables = kv_->page_tables()});
     input.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    input.targets.assign(ids.begin() + static_cast<int64_t>(first) + 1, ids.begin() + static_cast<int64_t>(first + rows) + 1);
+    input.targets.assign(ids.begin() + static_cast<int64_t>(first) + 1,
+                         ids.begin() + static_cast<int64_t>(first + rows) + 1);
     input.logit_rows.resize(rows);
     std::iota(input.logit_rows.begin(), input.logit_rows.end(), 0);
     input.logprobs = result.next_logprob.data() + first;

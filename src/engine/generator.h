@@ -24,27 +24,27 @@
 namespace quire {
 
 struct GenerateRequest {
-  std::vector<int32_t> prompt;                // token ids, at least one
-  int64_t max_tokens = -1;                    // -1: the rest of the context
+  std::vector<int32_t> prompt;  // token ids, at least one
+  int64_t max_tokens = -1;      // -1: the rest of the context
   SamplingParams sampling;
-  std::vector<std::string> stop;              // byte strings; matched ones are not part of the text
+  std::vector<std::string> stop;  // byte strings; matched ones are not part of the text
   std::vector<int32_t> stop_token_ids;
   bool ignore_eos = false;
 };
 
 struct GenerateTimings {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;                  // of prompt_tokens, found in the KV of the sequence before
+  int64_t cached_tokens = 0;  // of prompt_tokens, found in the KV of the sequence before
   int64_t generated_tokens = 0;
-  double ttft_ms = 0;                         // submit to first token
+  double ttft_ms = 0;  // submit to first token
   double prefill_ms = 0;
-  double decode_ms = 0;                       // first token to last
+  double decode_ms = 0;  // first token to last
 };
 
 struct GenerateResult {
-  std::vector<int32_t> ids;                   // generated, without an ending EOS
+  std::vector<int32_t> ids;  // generated, without an ending EOS
   std::string text;
-  std::string finish_reason;                  // "stop", "length" or "cancelled"
+  std::string finish_reason;  // "stop", "length" or "cancelled"
   GenerateTimings timings;
 };
 
@@ -53,8 +53,8 @@ struct ScoreResult {
     int32_t id = 0;
     float logprob = 0;
   };
-  std::vector<float> next_logprob;            // log p(ids[i + 1] | ids[0..i]), one fewer than ids
-  std::vector<Candidate> top;                 // the most likely tokens after the last id, best first
+  std::vector<float> next_logprob;  // log p(ids[i + 1] | ids[0..i]), one fewer than ids
+  std::vector<Candidate> top;       // the most likely tokens after the last id, best first
 };
 
 class Generator {
@@ -78,11 +78,11 @@ class Generator {
 
   virtual const Checkpoint& checkpoint() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
-  virtual const ChatTemplate* chat_template() const = 0;    // null: the model carries none
+  virtual const ChatTemplate* chat_template() const = 0;  // null: the model carries none
   virtual const MemoryPlan& memory_plan() const = 0;
-  virtual int64_t context() const = 0;                      // tokens a sequence may reach, prompt included
-  virtual std::string compute_summary() const = 0;          // "avx512, int8 activations, bf16 KV, 2 threads"
-  virtual int64_t scalar_fallback_count() const = 0;        // linear calls on packed weights that fell to scalar decode
+  virtual int64_t context() const = 0;                // tokens a sequence may reach, prompt included
+  virtual std::string compute_summary() const = 0;    // "avx512, int8 activations, bf16 KV, 2 threads"
+  virtual int64_t scalar_fallback_count() const = 0;  // linear calls on packed weights that fell to scalar decode
 };
 
 }  // namespace quire

@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-constexpr int64_t kTypicalTokens = 4096;   // a sequence is expected to stay below
+constexpr int64_t kTypicalTokens = 4096;  // a sequence is expected to stay below
 
 struct Pool {
   std::vector<int64_t> pages;
@@ -24,13 +24,15 @@ struct Pool {
 Pool pool_for(const ModelConfig& config, const Device& device, int64_t context, int64_t full, int64_t typical) {
   Pool pool;
   for (const KvGroup& group : config.kv_groups) {
-    pool.pages.push_back(full * pages_per_sequence(group, context) + typical * pages_per_sequence(group, std::min(context, kTypicalTokens)));
+    pool.pages.push_back(full * pages_per_sequence(group, context) +
+                         typical * pages_per_sequence(group, std::min(context, kTypicalTokens)));
     pool.bytes += pool.pages.back() * KvStore::page_bytes(config, group, device);
   }
   return pool;
 }
 
-int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, const EngineOptions& options, int64_t context) {
+int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
+                        const EngineOptions& options, int64_t context) {
   const WorkspaceLimits limits = {.max_rows = options.scheduler.max_step_rows, .max_context = context};
   return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
          Runner::logits_bytes(config.vocab_size, std::max(options.scheduler.max_seqs, kScoreRows));
@@ -40,7 +42,8 @@ std::string mib(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >
 
 }  // namespace
 
-Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, const EngineOptions& options) {
+Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
+                       const EngineOptions& options) {
   KvPlan plan;
   if (options.model.context < 0 || options.model.context > config.context_length) {
     return out_of_range("--context " + std::to_string(options.model.context) + ": this model was trained for at most " +
@@ -60,15 +63,19 @@ Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, 
   const Pool least = pool_for(config, device, plan.context, 1, 0);
   const Pool wanted = pool_for(config, device, plan.context, 1, options.scheduler.max_seqs);
   // A context that was asked for may take more than the default half, but not more than there is.
-  const int64_t allowed = options.kv_memory_bytes > 0 ? options.kv_memory_bytes : std::min(std::max(left() / 2, least.bytes), left());
+  const int64_t allowed =
+      options.kv_memory_bytes > 0 ? options.kv_memory_bytes : std::min(std::max(left() / 2, least.bytes), left());
   if (least.bytes > allowed || allowed > left()) {
-    return resource_exhausted("the KV cache of one sequence of " + std::to_string(plan.context) + " tokens takes " + mib(least.bytes) + "; " +
-                              mib(std::max<int64_t>(std::min(allowed, left()), 0)) + " are left beside weights (" + mib(plan.weight_bytes) +
-                              ") and workspace (" + mib(plan.workspace_bytes) + "): give a smaller --context or model, or more memory");
+    return resource_exhausted("the KV cache of one sequence of " + std::to_string(plan.context) + " tokens takes " +
+                              mib(least.bytes) + "; " + mib(std::max<int64_t>(std::min(allowed, left()), 0)) +
+                              " are left beside weights (" + mib(plan.weight_bytes) + ") and workspace (" +
+                              mib(plan.workspace_bytes) + "): give a smaller --context or model, or more memory");
   }
-  const double share = static_cast<double>(options.kv_memory_bytes > 0 ? allowed : std::min(allowed, wanted.bytes)) / static_cast<double>(wanted.bytes);
+  const double share = static_cast<double>(options.kv_memory_bytes > 0 ? allowed : std::min(allowed, wanted.bytes)) /
+                       static_cast<double>(wanted.bytes);
   for (size_t g = 0; g < config.kv_groups.size(); ++g) {
-    plan.pages.push_back(std::max(least.pages[g], static_cast<int64_t>(std::floor(static_cast<double>(wanted.pages[g]) * share))));
+    plan.pages.push_back(
+        std::max(least.pages[g], static_cast<int64_t>(std::floor(static_cast<double>(wanted.pages[g]) * share))));
     plan.kv_bytes += plan.pages.back() * KvStore::page_bytes(config, config.kv_groups[g], device);
   }
   return plan;

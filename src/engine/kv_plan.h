@@ -17,16 +17,17 @@ namespace quire {
 
 struct KvPlan {
   int64_t context = 0;
-  std::vector<int64_t> pages;        // per group
+  std::vector<int64_t> pages;  // per group
   int64_t kv_bytes = 0;
   int64_t weight_bytes = 0;
-  int64_t workspace_bytes = 0;       // with the rows of logits
+  int64_t workspace_bytes = 0;  // with the rows of logits
   int64_t tokenizer_bytes = 0;
   int64_t budget_bytes = 0;
   int64_t total_bytes() const { return kv_bytes + weight_bytes + workspace_bytes + tokenizer_bytes; }
 };
 
 // Fails, with the numbers, when the budget has no room for one sequence of the context.
-Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, const EngineOptions& options);
+Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
+                       const EngineOptions& options);
 
 }  // namespace quire

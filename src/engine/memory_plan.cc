@@ -28,10 +28,12 @@ void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, cons
   for (auto& [dtype, line] : lines) plan.weights.push_back(std::move(line));
 }
 
-int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, int64_t context) {
+int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
+                        int64_t context) {
   const WorkspaceLimits limits = {.max_rows = step_rows(context), .max_context = context};
   // The engine keeps one row of logits besides.
-  return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) + config.vocab_size * static_cast<int64_t>(sizeof(float));
+  return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
+         config.vocab_size * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ Result<MemoryPlan> plan_memory(const Checkpoint& checkpoint, const ModelOptions&
     // As many tokens as fit half of what the weights leave: the other half is for everybody else.
     plan.context = config.context_length;
     const int64_t left = plan.available_bytes - plan.packed_weight_bytes - plan.tokenizer_bytes;
-    while (plan.context > kPageTokens && kv_bytes(plan.context) + workspace_bytes(checkpoint, config, *device, plan.context) > left / 2) {
+    while (plan.context > kPageTokens &&
+           kv_bytes(plan.context) + workspace_bytes(checkpoint, config, *device, plan.context) > left / 2) {
       plan.context = std::max(kPageTokens, plan.context * 7 / 8 / kPageTokens * kPageTokens);
     }
   }

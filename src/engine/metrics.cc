@@ -18,9 +18,11 @@ using prometheus::Histogram;
 using Buckets = Histogram::BucketBoundaries;
 
 // vLLM's buckets, seconds.
-const Buckets kFirstTokenBuckets = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560};
+const Buckets kFirstTokenBuckets = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
+                                    1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
 const Buckets kTokenBuckets = {.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80};
-const Buckets kRequestBuckets = {.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+const Buckets kRequestBuckets = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
+                                 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
 const Buckets kStepRowBuckets = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 const Buckets kLengthBuckets = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 
@@ -39,8 +41,10 @@ struct EngineMetrics::Impl {
       alias->Observe(seconds);
     }
   };
-  Timing timing(const char* name, const char* alias, const char* help, const Buckets& own_buckets, const Buckets& alias_buckets) {
-    return {&histogram(std::string("quire_") + name, help, own_buckets), &histogram(std::string("vllm:") + alias, help, alias_buckets)};
+  Timing timing(const char* name, const char* alias, const char* help, const Buckets& own_buckets,
+                const Buckets& alias_buckets) {
+    return {&histogram(std::string("quire_") + name, help, own_buckets),
+            &histogram(std::string("vllm:") + alias, help, alias_buckets)};
   }
   Histogram& histogram(const std::string& name, const char* help, const Buckets& buckets) {
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(labels, buckets);
@@ -59,20 +63,31 @@ struct EngineMetrics::Impl {
     return more;
   }
   // Moves a counter to a total that only grows.
-  static void advance(Counter& counter, int64_t total) { counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value())); }
+  static void advance(Counter& counter, int64_t total) {
+    counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
+  }
 
   prometheus::Registry registry;
   prometheus::Labels labels;
 
-  Timing first_token = timing("time_to_first_token_seconds", "time_to_first_token_seconds", "Submit to first token.", kFirstTokenBuckets, kFirstTokenBuckets);
-  Timing token_gap = timing("inter_token_latency_seconds", "inter_token_latency_seconds", "Gap between deliveries of one choice.", kTokenBuckets, kTokenBuckets);
-  Timing per_token = timing("time_per_output_token_seconds", "request_time_per_output_token_seconds", "(E2E - TTFT) / (tokens - 1), per request.", kTokenBuckets, kTokenBuckets);
-  Timing end_to_end = timing("e2e_request_latency_seconds", "e2e_request_latency_seconds", "Submit to end.", kRequestBuckets, kRequestBuckets);
-  Timing queue = timing("request_queue_time_seconds", "request_queue_time_seconds", "Submit to first scheduled.", kFirstTokenBuckets, kRequestBuckets);
-  Timing prefill = timing("request_prefill_time_seconds", "request_prefill_time_seconds", "First scheduled to first token.", kFirstTokenBuckets, kRequestBuckets);
-  Timing decode = timing("request_decode_time_seconds", "request_decode_time_seconds", "First token to last.", kRequestBuckets, kRequestBuckets);
-  Timing prompt_length = timing("request_prompt_tokens", "request_prompt_tokens", "Prompt tokens of a request.", kLengthBuckets, kLengthBuckets);
-  Timing answer_length = timing("request_generation_tokens", "request_generation_tokens", "Generated tokens of a request.", kLengthBuckets, kLengthBuckets);
+  Timing first_token = timing("time_to_first_token_seconds", "time_to_first_token_seconds", "Submit to first token.",
+                              kFirstTokenBuckets, kFirstTokenBuckets);
+  Timing token_gap = timing("inter_token_latency_seconds", "inter_token_latency_seconds",
+                            "Gap between deliveries of one choice.", kTokenBuckets, kTokenBuckets);
+  Timing per_token = timing("time_per_output_token_seconds", "request_time_per_output_token_seconds",
+                            "(E2E - TTFT) / (tokens - 1), per request.", kTokenBuckets, kTokenBuckets);
+  Timing end_to_end = timing("e2e_request_latency_seconds", "e2e_request_latency_seconds", "Submit to end.",
+                             kRequestBuckets, kRequestBuckets);
+  Timing queue = timing("request_queue_time_seconds", "request_queue_time_seconds", "Submit to first scheduled.",
+                        kFirstTokenBuckets, kRequestBuckets);
+  Timing prefill = timing("request_prefill_time_seconds", "request_prefill_time_seconds",
+                          "First scheduled to first token.", kFirstTokenBuckets, kRequestBuckets);
+  Timing decode = timing("request_decode_time_seconds", "request_decode_time_seconds", "First token to last.",
+                         kRequestBuckets, kRequestBuckets);
+  Timing prompt_length = timing("request_prompt_tokens", "request_prompt_tokens", "Prompt tokens of a request.",
+                                kLengthBuckets, kLengthBuckets);
+  Timing answer_length = timing("request_generation_tokens", "request_generation_tokens",
+                                "Generated tokens of a request.", kLengthBuckets, kLengthBuckets);
   Timing step_rows = timing("step_rows", "iteration_tokens_total", "Rows of a step.", kStepRowBuckets, kStepRowBuckets);
   Histogram& step_seconds = histogram("quire_step_seconds", "Duration of a step.", kTokenBuckets);
 
@@ -82,7 +97,8 @@ struct EngineMetrics::Impl {
   Counter& generation_tokens_alias = counter("vllm:generation_tokens_total", "Generated tokens of ended requests.");
   prometheus::Family<Counter>& ended = counters("quire_requests_total", "Requests by how they ended.");
   prometheus::Family<Counter>& succeeded = counters("vllm:request_success_total", "Requests that finished, by reason.");
-  prometheus::Family<Counter>& refused = counters("quire_requests_refused_total", "Requests refused at submit, by reason.");
+  prometheus::Family<Counter>& refused =
+      counters("quire_requests_refused_total", "Requests refused at submit, by reason.");
 
   Gauge& running = gauge("quire_requests_running", "Requests that hold pages.");
   Gauge& running_alias = gauge("vllm:num_requests_running", "Requests that hold pages.");
@@ -90,17 +106,22 @@ struct EngineMetrics::Impl {
   Gauge& waiting_alias = gauge("vllm:num_requests_waiting", "Requests in the queue.");
   Gauge& kv_usage_alias = gauge("vllm:kv_cache_usage_perc", "Share of KV slots in use, 0 to 1, of the fullest group.");
   Gauge& step_time_error = gauge("quire_step_time_error", "Mean relative error of the step-time model.");
-  prometheus::Family<Gauge>& kv_slots = prometheus::BuildGauge().Name("quire_kv_slots").Help("Token slots of a KV group by state.").Register(registry);
+  prometheus::Family<Gauge>& kv_slots =
+      prometheus::BuildGauge().Name("quire_kv_slots").Help("Token slots of a KV group by state.").Register(registry);
 
-  Counter& prefix_queries = counter("quire_prefix_cache_query_tokens_total", "Prompt tokens looked up in the prefix cache.");
-  Counter& prefix_queries_alias = counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.");
+  Counter& prefix_queries =
+      counter("quire_prefix_cache_query_tokens_total", "Prompt tokens looked up in the prefix cache.");
+  Counter& prefix_queries_alias =
+      counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.");
   Counter& prefix_hits = counter("quire_prefix_cache_hit_tokens_total", "Prompt tokens found in the prefix cache.");
   Counter& prefix_hits_alias = counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.");
   Counter& preemptions = counter("quire_preemptions_total", "Requests put back into the queue for lack of pages.");
-  Counter& preemptions_alias = counter("vllm:num_preemptions_total", "Requests put back into the queue for lack of pages.");
+  Counter& preemptions_alias =
+      counter("vllm:num_preemptions_total", "Requests put back into the queue for lack of pages.");
   Counter& recomputed = counter("quire_recomputed_tokens_total", "Tokens computed again after a preemption.");
   Counter& evictions = counter("quire_prefix_cache_evictions_total", "Cached pages given to new tokens.");
-  Counter& wasted_rows = counter("quire_wasted_rows_total", "Rows spent on finished sequences (padded static batching).");
+  Counter& wasted_rows =
+      counter("quire_wasted_rows_total", "Rows spent on finished sequences (padded static batching).");
 };
 
 EngineMetrics::EngineMetrics(const std::string& model_name) : impl_(std::make_unique<Impl>(model_name)) {}
@@ -132,7 +153,9 @@ void EngineMetrics::request_ended(const RequestTimings& t, std::string_view reas
   if (t.generated_tokens > 1) impl_->per_token.observe(t.decode_ms / 1e3 / static_cast<double>(t.generated_tokens - 1));
 }
 
-void EngineMetrics::request_refused(std::string_view reason) { impl_->refused.Add(impl_->with({{"reason", std::string(reason)}})).Increment(); }
+void EngineMetrics::request_refused(std::string_view reason) {
+  impl_->refused.Add(impl_->with({{"reason", std::string(reason)}})).Increment();
+}
 
 void EngineMetrics::set(const EngineGauges& g) {
   Impl& m = *impl_;
@@ -150,7 +173,8 @@ void EngineMetrics::set(const EngineGauges& g) {
     slots("used", group.used_slots);
     slots("live", group.live_slots);
     slots("wasted", group.used_slots - group.live_slots);
-    if (group.slots > 0) fullest = std::max(fullest, static_cast<double>(group.used_slots) / static_cast<double>(group.slots));
+    if (group.slots > 0)
+      fullest = std::max(fullest, static_cast<double>(group.used_slots) / static_cast<double>(group.slots));
   }
   m.kv_usage_alias.Set(fullest);
   Impl::advance(m.prefix_queries, g.prefix_query_tokens);

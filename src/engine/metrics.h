@@ -24,18 +24,18 @@ struct EngineGauges {
   int64_t waiting = 0;
   struct KvGroup {
     std::string name;
-    int64_t slots = 0;               // token slots of the pool
-    int64_t used_slots = 0;          // in pages that some sequence holds
-    int64_t live_slots = 0;          // of these, slots with a committed token
+    int64_t slots = 0;       // token slots of the pool
+    int64_t used_slots = 0;  // in pages that some sequence holds
+    int64_t live_slots = 0;  // of these, slots with a committed token
   };
   std::vector<KvGroup> kv_groups;
-  int64_t prefix_query_tokens = 0;   // since start, as are the rest
+  int64_t prefix_query_tokens = 0;  // since start, as are the rest
   int64_t prefix_hit_tokens = 0;
   int64_t preemptions = 0;
   int64_t recomputed_tokens = 0;
   int64_t evictions = 0;
   int64_t wasted_rows = 0;
-  double step_time_error = 0;        // mean |predicted - measured| / measured
+  double step_time_error = 0;  // mean |predicted - measured| / measured
 };
 
 class EngineMetrics {

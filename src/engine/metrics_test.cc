@@ -24,16 +24,16 @@ TEST(EngineMetrics, ReportsUnderBothNames) {
   metrics.set(gauges);
   metrics.set(gauges);
   const std::string text = metrics.text();
-  for (const char* line : {"quire_time_to_first_token_seconds_bucket{model_name=\"a-model\",le=\"0.04\"} 1",
-                           "vllm:time_to_first_token_seconds_count{model_name=\"a-model\"} 1",
-                           "vllm:inter_token_latency_seconds_sum{model_name=\"a-model\"} 0.02",
-                           "vllm:request_success_total{finished_reason=\"stop\",model_name=\"a-model\"} 1",
-                           "quire_requests_total{model_name=\"a-model\",reason=\"cancelled\"} 1",
-                           "vllm:num_requests_running{model_name=\"a-model\"} 2",
-                           "vllm:num_preemptions_total{model_name=\"a-model\"} 4",
-                           "vllm:kv_cache_usage_perc{model_name=\"a-model\"} 0.5",
-                           "quire_kv_slots{group=\"global\",model_name=\"a-model\",state=\"wasted\"} 2",
-                           "vllm:request_time_per_output_token_seconds_sum{model_name=\"a-model\"} 0.02"}) {
+  for (const char* line :
+       {"quire_time_to_first_token_seconds_bucket{model_name=\"a-model\",le=\"0.04\"} 1",
+        "vllm:time_to_first_token_seconds_count{model_name=\"a-model\"} 1",
+        "vllm:inter_token_latency_seconds_sum{model_name=\"a-model\"} 0.02",
+        "vllm:request_success_total{finished_reason=\"stop\",model_name=\"a-model\"} 1",
+        "quire_requests_total{model_name=\"a-model\",reason=\"cancelled\"} 1",
+        "vllm:num_requests_running{model_name=\"a-model\"} 2", "vllm:num_preemptions_total{model_name=\"a-model\"} 4",
+        "vllm:kv_cache_usage_perc{model_name=\"a-model\"} 0.5",
+        "quire_kv_slots{group=\"global\",model_name=\"a-model\",state=\"wasted\"} 2",
+        "vllm:request_time_per_output_token_seconds_sum{model_name=\"a-model\"} 0.02"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   }
 }

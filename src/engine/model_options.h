@@ -7,17 +7,17 @@
 namespace quire {
 
 enum class ComputeMode {
-  kDefault,   // int8 or bf16 activations as the weights suggest, bf16 KV
-  kF32,       // f32 activations and f32 KV: for exactness, not for speed
+  kDefault,  // int8 or bf16 activations as the weights suggest, bf16 KV
+  kF32,      // f32 activations and f32 KV: for exactness, not for speed
 };
 enum class Isa { kAuto, kScalar, kAvx512 };
 
 struct ModelOptions {
-  std::string model_path;      // a .gguf file or a checkpoint directory
+  std::string model_path;  // a .gguf file or a checkpoint directory
   ComputeMode compute = ComputeMode::kDefault;
   Isa isa = Isa::kAuto;
-  int threads = 0;             // 0: the cores this process may use
-  int64_t context = 0;         // tokens; 0: the trained context, or less where memory is short
+  int threads = 0;      // 0: the cores this process may use
+  int64_t context = 0;  // tokens; 0: the trained context, or less where memory is short
 };
 
 }  // namespace quire

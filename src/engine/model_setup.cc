@@ -26,14 +26,20 @@ int64_t read_number(const char* path) {
 
 Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
-    return invalid_argument("--threads " + std::to_string(options.threads) + ": give 1 to " + std::to_string(kMaxThreads) +
-                            ", or 0 for the cores this process may use");
+    return invalid_argument("--threads " + std::to_string(options.threads) + ": give 1 to " +
+                            std::to_string(kMaxThreads) + ", or 0 for the cores this process may use");
   }
   CpuDeviceOptions device;
   switch (options.isa) {
-    case Isa::kAuto: device.isa = CpuDeviceOptions::Isa::kAuto; break;
-    case Isa::kScalar: device.isa = CpuDeviceOptions::Isa::kScalar; break;
-    case Isa::kAvx512: device.isa = CpuDeviceOptions::Isa::kAvx512; break;
+    case Isa::kAuto:
+      device.isa = CpuDeviceOptions::Isa::kAuto;
+      break;
+    case Isa::kScalar:
+      device.isa = CpuDeviceOptions::Isa::kScalar;
+      break;
+    case Isa::kAvx512:
+      device.isa = CpuDeviceOptions::Isa::kAvx512;
+      break;
   }
   device.threads = options.threads == 0 ? ThreadPool::usable_cores() : options.threads;
   device.f32 = options.compute == ComputeMode::kF32;

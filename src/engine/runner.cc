@@ -7,7 +7,9 @@
 namespace quire {
 
 Runner::Runner(std::unique_ptr<Model> model, int64_t logit_rows)
-    : model_(std::move(model)), logit_rows_(logit_rows), logits_(static_cast<size_t>(logit_rows * model_->config().vocab_size)) {}
+    : model_(std::move(model)),
+      logit_rows_(logit_rows),
+      logits_(static_cast<size_t>(logit_rows * model_->config().vocab_size)) {}
 
 Status Runner::run(const StepPlan& plan) {
   for (const PageCopy& copy : plan.copies) model_->kv().copy_page(copy.group, copy.from, copy.to);
@@ -30,6 +32,8 @@ std::span<const float> Runner::logits(std::span<const int32_t> rows) {
   return std::span<const float>(logits_).first(rows.size() * static_cast<size_t>(vocab_size()));
 }
 
-void Runner::parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) { model_->parallel(count, body); }
+void Runner::parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) {
+  model_->parallel(count, body);
+}
 
 }  // namespace quire

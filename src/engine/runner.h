@@ -16,7 +16,9 @@ class Runner final : public Executor {
   Runner(std::unique_ptr<Model> model, int64_t logit_rows);
 
   // Bytes of the logits it keeps, for the memory plan.
-  static int64_t logits_bytes(int64_t vocab_size, int64_t logit_rows) { return vocab_size * logit_rows * static_cast<int64_t>(sizeof(float)); }
+  static int64_t logits_bytes(int64_t vocab_size, int64_t logit_rows) {
+    return vocab_size * logit_rows * static_cast<int64_t>(sizeof(float));
+  }
 
   int64_t vocab_size() const override { return model_->config().vocab_size; }
   int64_t max_logit_rows() const override { return logit_rows_; }

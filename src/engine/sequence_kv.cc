@@ -12,7 +12,8 @@ SequenceKv::SequenceKv(const ModelConfig& config, int64_t context) {
     group.window = kv.window;
     group.pages = pages_per_sequence(kv, context);
     group.table.resize(static_cast<size_t>((context + kPageTokens - 1) / kPageTokens));
-    for (size_t i = 0; i < group.table.size(); ++i) group.table[i] = static_cast<int32_t>(static_cast<int64_t>(i) % group.pages);
+    for (size_t i = 0; i < group.table.size(); ++i)
+      group.table[i] = static_cast<int32_t>(static_cast<int64_t>(i) % group.pages);
     groups_.push_back(std::move(group));
   }
 }

@@ -16,7 +16,7 @@ class SequenceKv {
  public:
   SequenceKv(const ModelConfig& config, int64_t context);
 
-  std::vector<int64_t> pages() const;                       // per group, what the store must hold
+  std::vector<int64_t> pages() const;  // per group, what the store must hold
   std::vector<const int32_t*> page_tables() const;
 
   // The tokens whose K and V are stored, from position 0 on.
@@ -32,13 +32,13 @@ class SequenceKv {
   struct Group {
     int64_t window = 0;
     int64_t pages = 0;
-    std::vector<int32_t> table;                             // of the whole context
+    std::vector<int32_t> table;  // of the whole context
   };
   bool intact(int64_t position) const;
 
   std::vector<Group> groups_;
   std::vector<int32_t> tokens_;
-  int64_t written_ = 0;                                     // highest position ever stored since clear(), exclusive
+  int64_t written_ = 0;  // highest position ever stored since clear(), exclusive
 };
 
 }  // namespace quire

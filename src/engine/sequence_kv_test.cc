@@ -48,7 +48,7 @@ TEST(SequenceKv, KeepsTheCommonPrefixWithinTheLimit) {
 TEST(SequenceKv, ForgetsAPrefixWhoseWindowWasOverwritten) {
   SequenceKv kv(two_groups(64), 4096);
   kv.append(counting(2000));
-  EXPECT_EQ(kv.keep_prefix(counting(100), 99), 0);   // the ring now holds tokens 1400 and later
+  EXPECT_EQ(kv.keep_prefix(counting(100), 99), 0);  // the ring now holds tokens 1400 and later
   EXPECT_TRUE(kv.tokens().empty());
   SequenceKv close(two_groups(64), 4096);
   close.append(counting(2000));

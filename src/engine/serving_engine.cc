@@ -25,7 +25,10 @@
 namespace quire {
 namespace {
 
-int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 // The file's name without ".gguf", or the directory's.
 std::string model_name_of(const std::string& path) {
@@ -76,7 +79,10 @@ class ServingEngine final : public Engine {
   };
 
   ServingEngine(const EngineOptions& options, std::string name)
-      : options_(options), model_name_(std::move(name)), metrics_(model_name_), timeline_(static_cast<size_t>(options.trace_requests)) {}
+      : options_(options),
+        model_name_(std::move(name)),
+        metrics_(model_name_),
+        timeline_(static_cast<size_t>(options.trace_requests)) {}
 
   void run();
   Status load();
@@ -96,17 +102,17 @@ class ServingEngine final : public Engine {
   EngineMetrics metrics_;
   Timeline timeline_;
 
-  std::unique_ptr<Runner> runner_;             // engine thread
-  std::unique_ptr<Scheduler> scheduler_;       // until the core takes it
+  std::unique_ptr<Runner> runner_;        // engine thread
+  std::unique_ptr<Scheduler> scheduler_;  // until the core takes it
 
-  mutable std::mutex mutex_;                   // inbox_, load_error_
+  mutable std::mutex mutex_;  // inbox_, load_error_
   std::condition_variable wake_;
   Inbox inbox_;
   Status load_error_;
 
   std::atomic<State> state_{State::kLoading};
-  std::atomic<int64_t> live_{0};               // submitted, terminal event not yet delivered
-  std::atomic<int64_t> waiting_{0};            // of these, not started
+  std::atomic<int64_t> live_{0};     // submitted, terminal event not yet delivered
+  std::atomic<int64_t> waiting_{0};  // of these, not started
   std::atomic<int64_t> waiting_tokens_{0};
   std::atomic<int64_t> running_{0};
   std::atomic<double> requests_per_second_{0};
@@ -114,7 +120,8 @@ class ServingEngine final : public Engine {
 };
 
 Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options) {
-  const std::string name = options.served_model_name.empty() ? model_name_of(options.model.model_path) : options.served_model_name;
+  const std::string name =
+      options.served_model_name.empty() ? model_name_of(options.model.model_path) : options.served_model_name;
   std::unique_ptr<ServingEngine> engine(new ServingEngine(options, name));
   QUIRE_ASSIGN_OR_RETURN(engine->checkpoint_, Checkpoint::open(options.model.model_path));
   QUIRE_ASSIGN_OR_RETURN(engine->config_, configure_model(engine->checkpoint_->hparams()));
@@ -182,7 +189,8 @@ Status ServingEngine::submit(Request request, OnEvent on_event) {
     if (waiting_.load() + pending >= limits.max_queued || waiting_tokens_.load() + prompt > limits.max_queued_tokens) {
       metrics_.request_refused("queue_full");
       return resource_exhausted("the queue is full (" + std::to_string(waiting_.load() + pending) + " requests, " +
-                                std::to_string(waiting_tokens_.load()) + " prompt tokens): try again in " + std::to_string(retry_after_s()) + " s");
+                                std::to_string(waiting_tokens_.load()) + " prompt tokens): try again in " +
+                                std::to_string(retry_after_s()) + " s");
     }
     live_.fetch_add(1);
     inbox_.submissions.push_back({std::move(request), std::move(on_event), now_ns()});
@@ -208,7 +216,7 @@ void ServingEngine::run() {
   }
   EngineCore core(std::move(scheduler_), *runner_, *tokenizer_, plan_.context, metrics_, timeline_);
   State loading = State::kLoading;
-  state_.compare_exchange_strong(loading, State::kReady);   // unless it already drains
+  state_.compare_exchange_strong(loading, State::kReady);  // unless it already drains
   serve(core);
 }
 
@@ -285,29 +293,49 @@ std::string ServingEngine::describe_json() const {
   static constexpr const char* kStates[] = {"loading", "ready", "failed", "draining"};
   const SchedulerConfig& s = options_.scheduler;
   nlohmann::ordered_json json;
-  json["model"] = {{"name", model_name_}, {"architecture", checkpoint_->hparams().architecture}, {"format", checkpoint_->format()}, {"context", plan_.context},
+  json["model"] = {{"name", model_name_},
+                   {"architecture", checkpoint_->hparams().architecture},
+                   {"format", checkpoint_->format()},
+                   {"context", plan_.context},
                    {"chat_template", template_.has_value()}};
   json["state"] = kStates[static_cast<int>(state_.load())];
   json["compute"] = device_description_;
-  json["batching"] = {{"policy", policy_name(s.policy.kind)}, {"max_seqs", s.max_seqs}, {"max_step_rows", s.max_step_rows}, {"max_queued", s.max_queued},
+  json["batching"] = {{"policy", policy_name(s.policy.kind)},
+                      {"max_seqs", s.max_seqs},
+                      {"max_step_rows", s.max_step_rows},
+                      {"max_queued", s.max_queued},
                       {"max_queued_tokens", s.max_queued_tokens}};
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
   for (size_t g = 0; g < plan_.pages.size(); ++g) {
-    groups.push_back({{"name", config_.kv_groups[g].name}, {"layers", config_.kv_groups[g].layers}, {"pages", plan_.pages[g]}, {"tokens", plan_.pages[g] * kPageTokens}});
+    groups.push_back({{"name", config_.kv_groups[g].name},
+                      {"layers", config_.kv_groups[g].layers},
+                      {"pages", plan_.pages[g]},
+                      {"tokens", plan_.pages[g] * kPageTokens}});
   }
-  json["kv_cache"] = {{"layout", options_.kv_layout == KvLayout::kPaged ? "paged" : "contiguous"}, {"page_tokens", kPageTokens}, {"groups", groups}};
-  json["memory_bytes"] = {{"weights", plan_.weight_bytes}, {"kv_cache", plan_.kv_bytes}, {"workspace", plan_.workspace_bytes},
-                          {"tokenizer", plan_.tokenizer_bytes}, {"total", plan_.total_bytes()}, {"budget", plan_.budget_bytes}};
+  json["kv_cache"] = {{"layout", options_.kv_layout == KvLayout::kPaged ? "paged" : "contiguous"},
+                      {"page_tokens", kPageTokens},
+                      {"groups", groups}};
+  json["memory_bytes"] = {{"weights", plan_.weight_bytes},      {"kv_cache", plan_.kv_bytes},
+                          {"workspace", plan_.workspace_bytes}, {"tokenizer", plan_.tokenizer_bytes},
+                          {"total", plan_.total_bytes()},       {"budget", plan_.budget_bytes}};
   const auto feature = [](bool on, const char* why) { return nlohmann::ordered_json{{"on", on}, {"why", why}}; };
   const bool caching = options_.prefix_caching && options_.kv_layout == KvLayout::kPaged;
   json["features"] = {
-      {"prefix_caching", feature(caching, caching ? "default" : (options_.prefix_caching ? "contiguous KV shares nothing" : "switched off"))},
-      {"chunked_prefill", feature(s.policy.kind == PolicyKind::kMixed, s.policy.kind == PolicyKind::kMixed ? "policy mixed" : "only policy mixed cuts prompts into chunks that ride with decodes")},
+      {"prefix_caching",
+       feature(caching,
+               caching ? "default" : (options_.prefix_caching ? "contiguous KV shares nothing" : "switched off"))},
+      {"chunked_prefill", feature(s.policy.kind == PolicyKind::kMixed,
+                                  s.policy.kind == PolicyKind::kMixed
+                                      ? "policy mixed"
+                                      : "only policy mixed cuts prompts into chunks that ride with decodes")},
       {"speculative_decoding", feature(false, "not built yet")},
       {"structured_output", feature(false, "not built yet")},
       {"tool_calls", feature(false, "not built yet")},
   };
-  json["now"] = {{"requests", live_.load()}, {"running", running_.load()}, {"waiting", waiting_.load()}, {"requests_per_second", requests_per_second_.load()}};
+  json["now"] = {{"requests", live_.load()},
+                 {"running", running_.load()},
+                 {"waiting", waiting_.load()},
+                 {"requests_per_second", requests_per_second_.load()}};
   return json.dump(2);
 }
 

@@ -10,20 +10,29 @@ constexpr size_t kMaxEvents = 4096;
 
 const char* kind_name(TraceEvent::Kind kind) {
   switch (kind) {
-    case TraceEvent::Kind::kQueued: return "queued";
-    case TraceEvent::Kind::kAdmitted: return "admitted";
-    case TraceEvent::Kind::kStep: return "step";
-    case TraceEvent::Kind::kPreempted: return "preempted";
-    case TraceEvent::Kind::kFirstToken: return "first_token";
-    case TraceEvent::Kind::kChoiceFinished: return "choice_finished";
-    case TraceEvent::Kind::kFinished: return "finished";
-    case TraceEvent::Kind::kFailed: return "failed";
+    case TraceEvent::Kind::kQueued:
+      return "queued";
+    case TraceEvent::Kind::kAdmitted:
+      return "admitted";
+    case TraceEvent::Kind::kStep:
+      return "step";
+    case TraceEvent::Kind::kPreempted:
+      return "preempted";
+    case TraceEvent::Kind::kFirstToken:
+      return "first_token";
+    case TraceEvent::Kind::kChoiceFinished:
+      return "choice_finished";
+    case TraceEvent::Kind::kFinished:
+      return "finished";
+    case TraceEvent::Kind::kFailed:
+      return "failed";
   }
   return "";
 }
 
 nlohmann::ordered_json to_json(const TraceEvent& event, int64_t start_ns) {
-  nlohmann::ordered_json json = {{"ms", static_cast<double>(event.time_ns - start_ns) / 1e6}, {"event", kind_name(event.kind)}};
+  nlohmann::ordered_json json = {{"ms", static_cast<double>(event.time_ns - start_ns) / 1e6},
+                                 {"event", kind_name(event.kind)}};
   switch (event.kind) {
     case TraceEvent::Kind::kAdmitted:
       json["cached_tokens"] = event.rows;
@@ -39,8 +48,11 @@ nlohmann::ordered_json to_json(const TraceEvent& event, int64_t start_ns) {
       json["choice"] = event.choice;
       json["reason"] = event.detail;
       break;
-    case TraceEvent::Kind::kFailed: json["reason"] = event.detail; break;
-    default: break;
+    case TraceEvent::Kind::kFailed:
+      json["reason"] = event.detail;
+      break;
+    default:
+      break;
   }
   return json;
 }
@@ -77,9 +89,12 @@ void Timeline::add(std::string_view id, const TraceEvent& event) {
 Result<std::string> Timeline::json(std::string_view id) const {
   const std::lock_guard lock(mutex_);
   const auto found = stories_.find(id);
-  if (found == stories_.end()) return not_found("no trace of request \"" + std::string(id) + "\": unknown, or older than the last " + std::to_string(capacity_));
+  if (found == stories_.end())
+    return not_found("no trace of request \"" + std::string(id) + "\": unknown, or older than the last " +
+                     std::to_string(capacity_));
   const Story& story = found->second;
-  nlohmann::ordered_json json = {{"id", std::string(id)}, {"prompt_tokens", story.prompt_tokens}, {"events", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {
+      {"id", std::string(id)}, {"prompt_tokens", story.prompt_tokens}, {"events", nlohmann::ordered_json::array()}};
   for (const TraceEvent& event : story.events) json["events"].push_back(to_json(event, story.events.front().time_ns));
   if (story.dropped_steps > 0) json["steps_not_listed"] = story.dropped_steps;
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

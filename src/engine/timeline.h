@@ -22,11 +22,11 @@ struct TraceEvent {
   int64_t time_ns = 0;
   Kind kind = Kind::kQueued;
   int32_t choice = 0;
-  int32_t rows = 0;              // kStep: rows of this request; kAdmitted: tokens found in the prefix cache
-  int32_t step_rows = 0;         // kStep: of all requests in the step
+  int32_t rows = 0;       // kStep: rows of this request; kAdmitted: tokens found in the prefix cache
+  int32_t step_rows = 0;  // kStep: of all requests in the step
   int32_t step_sequences = 0;
-  int32_t differs_at = -1;       // kAdmitted: first token that differs from what was cached
-  const char* detail = "";       // static text: why a prefix match ended, a finish reason
+  int32_t differs_at = -1;  // kAdmitted: first token that differs from what was cached
+  const char* detail = "";  // static text: why a prefix match ended, a finish reason
 };
 
 class Timeline {
@@ -43,7 +43,7 @@ class Timeline {
  private:
   struct Story {
     int64_t prompt_tokens = 0;
-    int64_t dropped_steps = 0;   // of a very long generation
+    int64_t dropped_steps = 0;  // of a very long generation
     std::vector<TraceEvent> events;
   };
   struct Hash {

@@ -14,15 +14,15 @@ namespace quire {
 
 // Layers that share a page table: all of them in most models, global and sliding-window layers in some.
 struct KvGroup {
-  std::string name;            // "global" or "window 512"
-  int64_t window = 0;          // tokens; 0: every earlier token is seen
+  std::string name;    // "global" or "window 512"
+  int64_t window = 0;  // tokens; 0: every earlier token is seen
   int64_t layers = 0;
 };
 
 struct LayerConfig {
   int kv_group = 0;
   int64_t index_in_group = 0;
-  int rope = 0;                // index into ModelConfig::ropes
+  int rope = 0;  // index into ModelConfig::ropes
 };
 
 struct ModelConfig {
@@ -39,7 +39,7 @@ struct ModelConfig {
   float attention_softcap = 0;
   float final_softcap = 0;
   Activation activation = Activation::kSilu;
-  bool post_norms = false;     // norms on the outputs of attention and MLP, before the residual
+  bool post_norms = false;  // norms on the outputs of attention and MLP, before the residual
   bool tied_embeddings = false;
 
   std::vector<KvGroup> kv_groups;

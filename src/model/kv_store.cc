@@ -9,7 +9,8 @@ int64_t KvStore::page_bytes(const ModelConfig& config, const KvGroup& group, con
   return group.layers * config.heads.kv_heads * device.kv_head_bytes(config.heads.head_dim);
 }
 
-Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages, bool touch) {
+Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages,
+                                bool touch) {
   KvStore store;
   store.kv_heads_ = config.heads.kv_heads;
   store.head_bytes_ = device.kv_head_bytes(config.heads.head_dim);
@@ -26,7 +27,8 @@ Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device,
 
 void KvStore::copy_page(int group, int64_t from, int64_t to) {
   const Group& g = groups_[static_cast<size_t>(group)];
-  std::memcpy(g.memory.data() + to * g.record_bytes, g.memory.data() + from * g.record_bytes, static_cast<size_t>(g.record_bytes));
+  std::memcpy(g.memory.data() + to * g.record_bytes, g.memory.data() + from * g.record_bytes,
+              static_cast<size_t>(g.record_bytes));
 }
 
 KvLayer KvStore::layer(const LayerConfig& layer) const {

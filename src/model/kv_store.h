@@ -19,7 +19,8 @@ class KvStore {
 
   // Allocates pages[g] records for each group. Touched now, a page fault cannot fall into the middle of a step, and a
   // plan that does not hold shows at once; a large pool that may never fill is better left untouched.
-  static Result<KvStore> create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages, bool touch);
+  static Result<KvStore> create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages,
+                                bool touch);
 
   KvLayer layer(const LayerConfig& layer) const;
   // Copies a whole record of a group over another.

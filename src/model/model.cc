@@ -15,15 +15,18 @@ Model::Model(const Checkpoint& checkpoint, const ModelConfig& config, std::uniqu
     factors.resize(static_cast<size_t>(tensor->columns()));
     tensor->decode_f32(0, 1, factors.data());
   }
-  for (const RopeParams& rope : config_.ropes) ropes_.emplace_back(rope, config_.rope_dim, config_.context_length, factors);
+  for (const RopeParams& rope : config_.ropes)
+    ropes_.emplace_back(rope, config_.rope_dim, config_.context_length, factors);
 }
 
-Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device,
-                                           const ModelLimits& limits, const std::function<void(double)>& progress) {
+Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const ModelConfig& config,
+                                           std::unique_ptr<Device> device, const ModelLimits& limits,
+                                           const std::function<void(double)>& progress) {
   std::unique_ptr<Model> model(new Model(checkpoint, config, std::move(device)));
   QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, *model->device_, progress));
   QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages, limits.touch_kv));
-  QUIRE_ASSIGN_OR_RETURN(model->work_, Workspace::create(config, linear_readers(config, checkpoint), limits.workspace, *model->device_));
+  QUIRE_ASSIGN_OR_RETURN(
+      model->work_, Workspace::create(config, linear_readers(config, checkpoint), limits.workspace, *model->device_));
   return model;
 }
 
@@ -32,13 +35,16 @@ void Model::forward(const StepInput& input) {
   spans_.assign(config_.kv_groups.size(), {});
   for (const SequenceRows& sequence : input.sequences) {
     for (size_t g = 0; g < spans_.size(); ++g) {
-      spans_[g].push_back({.first_row = rows, .rows = sequence.rows, .first_position = sequence.first_position,
+      spans_[g].push_back({.first_row = rows,
+                           .rows = sequence.rows,
+                           .first_position = sequence.first_position,
                            .page_table = sequence.page_tables[g]});
     }
     rows += sequence.rows;
   }
   QUIRE_CHECK(rows > 0 && rows <= work_.limits.max_rows);
-  for (Activations* a : {work_.attn_in.get(), work_.attn_out.get(), work_.ffn_in.get(), work_.ffn_mid.get()}) a->set_rows(rows);
+  for (Activations* a : {work_.attn_in.get(), work_.attn_out.get(), work_.ffn_in.get(), work_.ffn_mid.get()})
+    a->set_rows(rows);
 
   if (input.hidden_in != nullptr) {
     std::copy_n(input.hidden_in, rows * config_.hidden, work_.x);
@@ -77,7 +83,8 @@ void Model::fill_rope(const StepInput& input, int64_t rows) {
   device_->parallel(rows, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       for (size_t r = 0; r < ropes_.size(); ++r) {
-        ropes_[r].fill(positions[static_cast<size_t>(row)], work_.rope_cos[r] + row * half, work_.rope_sin[r] + row * half);
+        ropes_[r].fill(positions[static_cast<size_t>(row)], work_.rope_cos[r] + row * half,
+                       work_.rope_sin[r] + row * half);
       }
     }
   });
@@ -91,9 +98,14 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
   const KvLayer kv = kv_.layer(layer);
 
   device_->qkv_project({.in = work_.attn_in.get(),
-                        .q = w.q, .k = w.k, .v = w.v,
-                        .q_bias = w.q_bias, .k_bias = w.k_bias, .v_bias = w.v_bias,
-                        .q_norm = {w.q_norm, config_.norm_eps}, .k_norm = {w.k_norm, config_.norm_eps},
+                        .q = w.q,
+                        .k = w.k,
+                        .v = w.v,
+                        .q_bias = w.q_bias,
+                        .k_bias = w.k_bias,
+                        .v_bias = w.v_bias,
+                        .q_norm = {w.q_norm, config_.norm_eps},
+                        .k_norm = {w.k_norm, config_.norm_eps},
                         .shape = config_.heads,
                         .rope = {.cos = work_.rope_cos[rope], .sin = work_.rope_sin[rope], .dim = config_.rope_dim},
                         .spans = spans_[group],
@@ -119,8 +131,10 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
                    .next_norm = {w.ffn_norm, config_.norm_eps},
                    .next = work_.ffn_in.get()});
   device_->gate_up({.in = work_.ffn_in.get(),
-                    .gate = w.gate, .up = w.up,
-                    .gate_bias = w.gate_bias, .up_bias = w.up_bias,
+                    .gate = w.gate,
+                    .up = w.up,
+                    .gate_bias = w.gate_bias,
+                    .up_bias = w.up_bias,
                     .activation = config_.activation,
                     .out = work_.ffn_mid.get()});
   device_->project_partial(*work_.ffn_mid, w.down, work_.partial);

@@ -24,14 +24,15 @@ namespace quire {
 
 struct ModelLimits {
   WorkspaceLimits workspace;
-  std::vector<int64_t> kv_pages;   // per KV group
-  bool touch_kv = true;            // take the pages' memory now rather than as they are first used
+  std::vector<int64_t> kv_pages;  // per KV group
+  bool touch_kv = true;           // take the pages' memory now rather than as they are first used
 };
 
 class Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device,
-                                             const ModelLimits& limits, const std::function<void(double)>& progress);
+  static Result<std::unique_ptr<Model>> load(const Checkpoint& checkpoint, const ModelConfig& config,
+                                             std::unique_ptr<Device> device, const ModelLimits& limits,
+                                             const std::function<void(double)>& progress);
 
   // Runs a step; its rows are at most limits.workspace.max_rows. Cannot fail: what could was checked at load.
   void forward(const StepInput& input);
@@ -63,7 +64,7 @@ class Model {
   KvStore kv_;
   Workspace work_;
   std::vector<RopeTable> ropes_;
-  std::vector<std::vector<SequenceSpan>> spans_;   // per KV group, of the current step
+  std::vector<std::vector<SequenceSpan>> spans_;  // per KV group, of the current step
 };
 
 }  // namespace quire

@@ -9,7 +9,7 @@ namespace quire {
 namespace {
 
 struct Family {
-  const char* name;   // Hparams::architecture
+  const char* name;  // Hparams::architecture
   Result<ModelConfig> (*configure)(const Hparams&);
 };
 
@@ -66,13 +66,16 @@ ModelConfig base_config(const Hparams& hparams) {
 
 Result<ModelConfig> configure_model(const Hparams& hparams) {
   if (hparams.head_dim > kMaxHeadDim || hparams.heads > kMaxGroup * hparams.kv_heads) {
-    return unsupported("attention with head dimension " + std::to_string(hparams.head_dim) + " and " + std::to_string(hparams.heads) + "/" +
-                       std::to_string(hparams.kv_heads) + " heads: at most " + std::to_string(kMaxHeadDim) + " and " +
-                       std::to_string(kMaxGroup) + " heads a KV head are supported");
+    return unsupported("attention with head dimension " + std::to_string(hparams.head_dim) + " and " +
+                       std::to_string(hparams.heads) + "/" + std::to_string(hparams.kv_heads) + " heads: at most " +
+                       std::to_string(kMaxHeadDim) + " and " + std::to_string(kMaxGroup) +
+                       " heads a KV head are supported");
   }
-  for (const RopeParams* rope : {&hparams.rope, hparams.rope_local.has_value() ? &*hparams.rope_local : &hparams.rope}) {
+  for (const RopeParams* rope :
+       {&hparams.rope, hparams.rope_local.has_value() ? &*hparams.rope_local : &hparams.rope}) {
     if (rope->scaling == RopeScaling::kLongrope || rope->scaling == RopeScaling::kDynamic) {
-      return unsupported("rope scaling \"longrope\" and \"dynamic\" are not supported; none, linear, llama3 and yarn are");
+      return unsupported(
+          "rope scaling \"longrope\" and \"dynamic\" are not supported; none, linear, llama3 and yarn are");
     }
   }
   for (const Family& family : kFamilies) {

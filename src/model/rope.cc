@@ -47,7 +47,8 @@ void scale_yarn(const RopeParams& p, double dim, double original, std::vector<do
 
 }  // namespace
 
-RopeTable::RopeTable(const RopeParams& params, int64_t dim, int64_t context_length, std::span<const float> frequency_factors) {
+RopeTable::RopeTable(const RopeParams& params, int64_t dim, int64_t context_length,
+                     std::span<const float> frequency_factors) {
   const auto d = static_cast<double>(dim);
   for (int64_t i = 0; i < dim / 2; ++i) {
     inverse_frequencies_.push_back(std::pow(params.theta, -2.0 * static_cast<double>(i) / d));
@@ -65,8 +66,9 @@ RopeTable::RopeTable(const RopeParams& params, int64_t dim, int64_t context_leng
       magnitude_ = yarn_magnitude(params);
       break;
     case RopeScaling::kNone:
-    case RopeScaling::kLongrope:   // refused by the registry until a family needs them
-    case RopeScaling::kDynamic: break;
+    case RopeScaling::kLongrope:  // refused by the registry until a family needs them
+    case RopeScaling::kDynamic:
+      break;
   }
   for (size_t i = 0; i < frequency_factors.size() && i < inverse_frequencies_.size(); ++i) {
     inverse_frequencies_[i] /= static_cast<double>(frequency_factors[i]);

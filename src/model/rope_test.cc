@@ -33,8 +33,12 @@ TEST(Rope, FactorsDivideFrequencies) {
 
 // Short wavelengths stay, long ones are divided, between them a blend.
 TEST(Rope, Llama3KeepsHighAndDividesLowFrequencies) {
-  const RopeParams params{.theta = 500000.0, .scaling = RopeScaling::kLlama3, .factor = 8.0, .original_context = 64,
-                          .low_freq_factor = 1.0, .high_freq_factor = 4.0};
+  const RopeParams params{.theta = 500000.0,
+                          .scaling = RopeScaling::kLlama3,
+                          .factor = 8.0,
+                          .original_context = 64,
+                          .low_freq_factor = 1.0,
+                          .high_freq_factor = 4.0};
   const RopeTable scaled(params, 16, 1024, {});
   const RopeTable plain(RopeParams{.theta = 500000.0}, 16, 1024, {});
   EXPECT_DOUBLE_EQ(scaled.frequencies()[0], plain.frequencies()[0]);
@@ -44,9 +48,12 @@ TEST(Rope, Llama3KeepsHighAndDividesLowFrequencies) {
 }
 
 TEST(Rope, YarnMagnitudeGrowsWithTheFactor) {
-  const RopeTable derived(RopeParams{.scaling = RopeScaling::kYarn, .factor = 4.0, .original_context = 64}, 16, 256, {});
+  const RopeTable derived(RopeParams{.scaling = RopeScaling::kYarn, .factor = 4.0, .original_context = 64}, 16, 256,
+                          {});
   EXPECT_NEAR(derived.magnitude(), 0.1 * std::log(4.0) + 1, 1e-12);
-  const RopeTable given(RopeParams{.scaling = RopeScaling::kYarn, .factor = 4.0, .original_context = 64, .attention_factor = 1.5}, 16, 256, {});
+  const RopeTable given(
+      RopeParams{.scaling = RopeScaling::kYarn, .factor = 4.0, .original_context = 64, .attention_factor = 1.5}, 16,
+      256, {});
   EXPECT_DOUBLE_EQ(given.magnitude(), 1.5);
 }
 

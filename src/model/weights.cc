@@ -11,7 +11,8 @@ namespace {
 // Walks the tensors of a model in one order, for counting, listing and loading alike: what is counted is what is
 // taken. A visitor sees each matrix and vector with the place it goes to.
 template <typename Matrix, typename Vector>
-void visit_weights(const ModelConfig& config, const Checkpoint& checkpoint, ModelWeights& weights, Matrix&& matrix, Vector&& vector) {
+void visit_weights(const ModelConfig& config, const Checkpoint& checkpoint, ModelWeights& weights, Matrix&& matrix,
+                   Vector&& vector) {
   auto find = [&](const std::string& name) { return checkpoint.find(name); };
   for (size_t i = 0; i < config.layers.size(); ++i) {
     LayerWeights& layer = weights.layers[i];
@@ -55,7 +56,8 @@ int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, co
   visit_weights(
       config, checkpoint, weights,
       [&](const TensorRef* tensor, LinearWeight&) {
-        if (tensor != nullptr) count.take<std::byte>(device.packed_bytes(tensor->dtype, tensor->rows(), tensor->columns()));
+        if (tensor != nullptr)
+          count.take<std::byte>(device.packed_bytes(tensor->dtype, tensor->rows(), tensor->columns()));
       },
       [&](const TensorRef* tensor, const float*&) {
         if (tensor != nullptr) count.take<float>(tensor->rows() * tensor->columns());
@@ -73,8 +75,10 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
       config, checkpoint, weights,
       [&](const TensorRef* tensor, LinearWeight& weight) {
         if (tensor == nullptr) return;
-        const LinearSource source = {.dtype = tensor->dtype, .n = tensor->rows(), .k = tensor->columns(),
-                                     .row = [tensor](int64_t row) { return tensor->row(row); }};
+        const LinearSource source = {
+            .dtype = tensor->dtype, .n = tensor->rows(), .k = tensor->columns(), .row = [tensor](int64_t row) {
+              return tensor->row(row);
+            }};
         weight = device.pack(source, arena.take<std::byte>(device.packed_bytes(source.dtype, source.n, source.k)));
         if (progress) progress(static_cast<double>(arena.used()) / static_cast<double>(total));
       },

@@ -7,7 +7,8 @@ namespace quire {
 namespace {
 
 // With a null `device` nothing is made, memory is only counted.
-void lay_out(const ModelConfig& config, const LinearReaders& readers, const Device& sizes, Device* device, Arena& arena, Workspace& w) {
+void lay_out(const ModelConfig& config, const LinearReaders& readers, const Device& sizes, Device* device, Arena& arena,
+             Workspace& w) {
   const int64_t rows = w.limits.max_rows;
   const HeadShape& shape = config.heads;
   auto activations = [&](int64_t max_rows, int64_t k, const std::vector<DType>& types) -> std::unique_ptr<Activations> {
@@ -33,7 +34,8 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
 
 }  // namespace
 
-int64_t Workspace::bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits, const Device& device) {
+int64_t Workspace::bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits,
+                         const Device& device) {
   Workspace counted;
   counted.limits = limits;
   Arena arena;
@@ -41,7 +43,8 @@ int64_t Workspace::bytes(const ModelConfig& config, const LinearReaders& readers
   return arena.used();
 }
 
-Result<Workspace> Workspace::create(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits, Device& device) {
+Result<Workspace> Workspace::create(const ModelConfig& config, const LinearReaders& readers,
+                                    const WorkspaceLimits& limits, Device& device) {
   Workspace workspace;
   workspace.limits = limits;
   QUIRE_ASSIGN_OR_RETURN(workspace.memory, Buffer::allocate(bytes(config, readers, limits, device), "the workspace"));

@@ -14,25 +14,27 @@
 namespace quire {
 
 struct WorkspaceLimits {
-  int64_t max_rows = 512;         // rows of a step
-  int64_t max_context = 0;        // tokens of a sequence
+  int64_t max_rows = 512;   // rows of a step
+  int64_t max_context = 0;  // tokens of a sequence
 };
 
 // Rows of logits that exist at a time when a text is scored.
 inline constexpr int64_t kScoreRows = 24;
 
 struct Workspace {
-  static int64_t bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits, const Device& device);
-  static Result<Workspace> create(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits, Device& device);
+  static int64_t bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits,
+                       const Device& device);
+  static Result<Workspace> create(const ModelConfig& config, const LinearReaders& readers,
+                                  const WorkspaceLimits& limits, Device& device);
 
   WorkspaceLimits limits;
-  float* x = nullptr;                              // [rows][hidden], the residual stream
-  float* qkv = nullptr;                            // [rows][(heads + 2 kv_heads) head_dim]
-  float* attention = nullptr;                      // [rows][heads head_dim]
-  float* partial = nullptr;                        // [rows][hidden]
+  float* x = nullptr;          // [rows][hidden], the residual stream
+  float* qkv = nullptr;        // [rows][(heads + 2 kv_heads) head_dim]
+  float* attention = nullptr;  // [rows][heads head_dim]
+  float* partial = nullptr;    // [rows][hidden]
   float* attention_scratch = nullptr;
-  float* score_logits = nullptr;                   // [kScoreRows][vocab]
-  std::vector<float*> rope_cos, rope_sin;          // per rope, [rows][rope_dim / 2]
+  float* score_logits = nullptr;           // [kScoreRows][vocab]
+  std::vector<float*> rope_cos, rope_sin;  // per rope, [rows][rope_dim / 2]
   std::unique_ptr<Activations> attn_in, attn_out, ffn_in, ffn_mid, head_in;
   Buffer memory;
 };

@@ -14,8 +14,8 @@ struct RankedToken {
 
 struct RowLogprobs {
   float chosen = 0;
-  int32_t rank = 0;                  // tokens likelier than the chosen one, ties by lower id first
-  std::vector<RankedToken> top;      // by (logprob descending, id ascending)
+  int32_t rank = 0;              // tokens likelier than the chosen one, ties by lower id first
+  std::vector<RankedToken> top;  // by (logprob descending, id ascending)
 };
 
 // `normalizer` is log(sum(exp(logits))); `top_n` is cut to the vocabulary.

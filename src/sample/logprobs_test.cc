@@ -26,7 +26,7 @@ TEST(Logprobs, TopEqualsASortedVocabulary) {
   std::mt19937 random(5);
   for (const size_t n : {1, 2, 50, 3000}) {
     std::vector<float> logits(n);
-    for (float& logit : logits) logit = static_cast<float>(static_cast<int>(random() % 100)) / 8;   // with ties
+    for (float& logit : logits) logit = static_cast<float>(static_cast<int>(random() % 100)) / 8;  // with ties
     std::vector<int32_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });

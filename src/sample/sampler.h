@@ -52,8 +52,8 @@ class Sampler {
   SamplingParams params_;
   std::vector<bool> seen_;  // by id, in prompt or output
   std::vector<int32_t> seen_ids_;
-  std::vector<int32_t> output_;      // kept only where bad words or output penalties need it
-  std::vector<uint32_t> counts_;     // by id, in the output
+  std::vector<int32_t> output_;   // kept only where bad words or output penalties need it
+  std::vector<uint32_t> counts_;  // by id, in the output
   std::vector<int32_t> counted_ids_;
   std::vector<float> adjusted_;  // scratch, as is candidates_
   std::vector<Candidate> candidates_;

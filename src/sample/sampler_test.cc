@@ -255,11 +255,11 @@ TEST(Sampler, AdjustsLogitsInVllmsOrder) {
   params.frequency_penalty = 0.3f;
   params.presence_penalty = 0.1f;
   Sampler sampler(params, std::vector<int32_t>{0, 0, 0});
-  EXPECT_EQ(*sampler.sample(logits, 0), 0);   // the prompt does not count
+  EXPECT_EQ(*sampler.sample(logits, 0), 0);  // the prompt does not count
   sampler.accept(0);
-  EXPECT_EQ(*sampler.sample(logits, 1), 0);   // 2.0 - 0.4
+  EXPECT_EQ(*sampler.sample(logits, 1), 0);  // 2.0 - 0.4
   sampler.accept(0);
-  EXPECT_EQ(*sampler.sample(logits, 2), 1);   // 2.0 - 0.7
+  EXPECT_EQ(*sampler.sample(logits, 2), 1);  // 2.0 - 0.7
 }
 
 TEST(Sampler, KeepsFromEndingBeforeMinTokens) {
@@ -278,7 +278,7 @@ TEST(Sampler, NeverFinishesABadWord) {
   params.temperature = 0;
   params.bad_words = {{2, 0}, {1}};
   Sampler sampler(params, std::vector<int32_t>{2});
-  EXPECT_EQ(*sampler.sample(logits, 0), 0);   // the prompt's 2 does not begin a word of the output
+  EXPECT_EQ(*sampler.sample(logits, 0), 0);  // the prompt's 2 does not begin a word of the output
   sampler.accept(2);
   EXPECT_EQ(*sampler.sample(logits, 1), 2);
 }

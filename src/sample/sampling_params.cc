@@ -21,7 +21,8 @@ Status SamplingParams::validate() const {
   if (!(repetition_penalty > 0.0f && std::isfinite(repetition_penalty))) {
     return invalid_argument("repetition_penalty is " + std::to_string(repetition_penalty) + "; it must be above 0");
   }
-  for (const auto& [name, value] : {std::pair{"frequency_penalty", frequency_penalty}, std::pair{"presence_penalty", presence_penalty}}) {
+  for (const auto& [name, value] :
+       {std::pair{"frequency_penalty", frequency_penalty}, std::pair{"presence_penalty", presence_penalty}}) {
     if (!(value >= -2.0f && value <= 2.0f)) {
       return invalid_argument(std::string(name) + " is " + std::to_string(value) + "; it must be between -2 and 2");
     }

@@ -18,13 +18,13 @@ struct SamplingParams {
   float presence_penalty = 0.0f;    // [-2, 2], subtracted once a token is in the output
   struct Bias {
     int32_t id = 0;
-    float bias = 0;                 // [-100, 100], added once
+    float bias = 0;  // [-100, 100], added once
   };
   std::vector<Bias> logit_bias;
-  int64_t min_tokens = 0;           // before this output index no token of min_tokens_mask is chosen
-  std::vector<int32_t> min_tokens_mask;                 // what would end the generation
-  std::vector<std::vector<int32_t>> bad_words;          // token sequences that never appear in the output
-  uint64_t seed = 0;                // the draw at output index i depends on (seed, i) alone
+  int64_t min_tokens = 0;                       // before this output index no token of min_tokens_mask is chosen
+  std::vector<int32_t> min_tokens_mask;         // what would end the generation
+  std::vector<std::vector<int32_t>> bad_words;  // token sequences that never appear in the output
+  uint64_t seed = 0;                            // the draw at output index i depends on (seed, i) alone
 
   Status validate() const;  // names the field and its range
 };

@@ -60,7 +60,8 @@ std::vector<Request> mixed_requests(int count, int64_t vocab, std::mt19937_64& r
     request.id = "request-" + std::to_string(i);
     if (i % 3 == 0) request.prompt = common;
     const size_t tail = 1 + random() % (i % 5 == 0 ? 150 : 30);
-    for (size_t t = 0; t < tail; ++t) request.prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(vocab)));
+    for (size_t t = 0; t < tail; ++t)
+      request.prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(vocab)));
     // Short answers first: from them the scheduler learns to expect short ones, and then runs out of pages.
     request.max_tokens = static_cast<int64_t>(i < count / 2 ? 1 + random() % 3 : 8 + random() % 24);
     request.sampling.temperature = i % 2 == 0 ? 0.0f : 1.5f;
@@ -118,10 +119,12 @@ void check_model(const std::string& path, int count, int64_t context, uint64_t s
       }
     }
     (*engine)->run();
-    ASSERT_TRUE((*engine)->core().scheduler().check_invariants().ok()) << (*engine)->core().scheduler().check_invariants().message();
+    ASSERT_TRUE((*engine)->core().scheduler().check_invariants().ok())
+        << (*engine)->core().scheduler().check_invariants().message();
     auto heard = (*engine)->take_heard();
     for (const Request& request : requests) {
-      expect_equal(heard[request.id], alone[request.id], "seed " + std::to_string(seed) + ", " + variation.name + ", " + request.id);
+      expect_equal(heard[request.id], alone[request.id],
+                   "seed " + std::to_string(seed) + ", " + variation.name + ", " + request.id);
     }
     const SchedulerCounters& counters = (*engine)->core().scheduler().counters();
     if (variation.kv_tokens < 1000) EXPECT_GT(counters.preemptions, 0) << variation.name;
@@ -153,7 +156,8 @@ TEST_P(RealEquality, AnswersDoNotDependOnCompany) {
   check_model(path, std::getenv("QUIRE_FULL") != nullptr ? 64 : 12, 512, test_seed());
 }
 
-INSTANTIATE_TEST_SUITE_P(Real, RealEquality, testing::Values("smollm2-135m-instruct-q4_1.gguf", "gemma3-270m-q4_k_m.gguf"));
+INSTANTIATE_TEST_SUITE_P(Real, RealEquality,
+                         testing::Values("smollm2-135m-instruct-q4_1.gguf", "gemma3-270m-q4_k_m.gguf"));
 
 }  // namespace
 }  // namespace quire

@@ -22,7 +22,8 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << dtype_info(c.dtype).name << (c.isa == CpuDeviceOptions::Isa::kScalar ? " scalar" : " avx512") << (c.f32 ? " f32" : "");
+  *out << dtype_info(c.dtype).name << (c.isa == CpuDeviceOptions::Isa::kScalar ? " scalar" : " avx512")
+       << (c.f32 ? " f32" : "");
 }
 
 uint64_t test_seed() {
@@ -30,7 +31,9 @@ uint64_t test_seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
-bool lacks_isa(const Status& status) { return status.code() == StatusCode::kUnsupported && status.message().find("--isa") != std::string::npos; }
+bool lacks_isa(const Status& status) {
+  return status.code() == StatusCode::kUnsupported && status.message().find("--isa") != std::string::npos;
+}
 
 // One random run: every sequence is fed to its end in random portions, several sequences a step.
 class RandomSteps {
@@ -51,7 +54,7 @@ class RandomSteps {
   bool step(int64_t max_rows) {
     static constexpr int64_t kPortions[] = {1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 31, 32, 33, 127, 512};
     StepInput input;
-    std::vector<std::pair<size_t, size_t>> rows;   // sequence, position
+    std::vector<std::pair<size_t, size_t>> rows;  // sequence, position
     std::vector<size_t> order(ids_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::shuffle(order.begin(), order.end(), random_);
@@ -61,8 +64,9 @@ class RandomSteps {
       const int64_t wish = kPortions[random_() % std::size(kPortions)];
       const int64_t count = std::min({wish, left, room});
       if (count == 0 || (!rows.empty() && random_() % 4 == 0)) continue;
-      input.sequences.push_back(
-          {.rows = count, .first_position = static_cast<int64_t>(done_[s]), .page_tables = model_.page_tables(static_cast<int64_t>(s))});
+      input.sequences.push_back({.rows = count,
+                                 .first_position = static_cast<int64_t>(done_[s]),
+                                 .page_tables = model_.page_tables(static_cast<int64_t>(s))});
       for (int64_t i = 0; i < count; ++i) {
         rows.emplace_back(s, done_[s]);
         input.tokens.push_back(ids_[s][done_[s]++]);
@@ -76,7 +80,8 @@ class RandomSteps {
     input.logits = out.data();
     model_.model().forward(input);
     for (size_t i = 0; i < rows.size(); ++i) {
-      std::copy_n(out.begin() + static_cast<int64_t>(i * vocab), vocab, logits_[rows[i].first].begin() + static_cast<int64_t>(rows[i].second * vocab));
+      std::copy_n(out.begin() + static_cast<int64_t>(i * vocab), vocab,
+                  logits_[rows[i].first].begin() + static_cast<int64_t>(rows[i].second * vocab));
     }
     return true;
   }
@@ -88,7 +93,8 @@ class RandomSteps {
   std::vector<std::vector<float>> logits_;
 };
 
-void expect_same_bits(const std::vector<float>& got, const std::vector<float>& want, int64_t vocab, const std::string& what) {
+void expect_same_bits(const std::vector<float>& got, const std::vector<float>& want, int64_t vocab,
+                      const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_TRUE(std::isfinite(want[i])) << what << ", row " << i / static_cast<size_t>(vocab);
@@ -97,7 +103,8 @@ void expect_same_bits(const std::vector<float>& got, const std::vector<float>& w
   }
 }
 
-void check_invariance(const std::string& path, CpuDeviceOptions device, const std::vector<int64_t>& lengths, uint64_t seed) {
+void check_invariance(const std::string& path, CpuDeviceOptions device, const std::vector<int64_t>& lengths,
+                      uint64_t seed) {
   std::mt19937_64 random(seed);
   const int64_t context = *std::max_element(lengths.begin(), lengths.end());
   TestModelOptions options;
@@ -113,7 +120,8 @@ void check_invariance(const std::string& path, CpuDeviceOptions device, const st
   std::vector<std::vector<float>> want;
   for (const int64_t length : lengths) {
     std::vector<int32_t>& sequence = ids.emplace_back();
-    for (int64_t i = 0; i < length; ++i) sequence.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>((*solo)->vocab())));
+    for (int64_t i = 0; i < length; ++i)
+      sequence.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>((*solo)->vocab())));
     want.push_back((*solo)->logits(sequence, 0, 512));
   }
   for (const int threads : {1, 2}) {
@@ -125,7 +133,9 @@ void check_invariance(const std::string& path, CpuDeviceOptions device, const st
     RandomSteps steps(**shared, ids, random);
     const auto& got = steps.run(512);
     for (size_t s = 0; s < ids.size(); ++s) {
-      expect_same_bits(got[s], want[s], (*solo)->vocab(), "seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads, sequence " + std::to_string(s));
+      expect_same_bits(
+          got[s], want[s], (*solo)->vocab(),
+          "seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads, sequence " + std::to_string(s));
     }
     EXPECT_EQ((*shared)->model().device().scalar_fallbacks(), 0);
   }
@@ -140,7 +150,8 @@ TEST_P(Invariance, RowsDoNotDependOnTheirStep) {
   const uint64_t seed = test_seed();
   write_random_checkpoint(path, c.dtype, seed);
   const bool slow = c.isa == CpuDeviceOptions::Isa::kScalar;
-  check_invariance(path, {.isa = c.isa, .f32 = c.f32}, slow ? std::vector<int64_t>{37, 70, 16} : std::vector<int64_t>{200, 33, 64, 130, 7}, seed);
+  check_invariance(path, {.isa = c.isa, .f32 = c.f32},
+                   slow ? std::vector<int64_t>{37, 70, 16} : std::vector<int64_t>{200, 33, 64, 130, 7}, seed);
   std::filesystem::remove(path);
 }
 
@@ -162,12 +173,14 @@ class LongInvariance : public testing::TestWithParam<std::tuple<std::string, Cpu
 
 TEST_P(LongInvariance, SplitsDoNotShow) {
   const auto& [name, isa, f32] = GetParam();
-  check_invariance(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + name, {.isa = isa, .f32 = f32}, {1700, 530, 40}, test_seed());
+  check_invariance(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + name, {.isa = isa, .f32 = f32},
+                   {1700, 530, 40}, test_seed());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, LongInvariance,
-                         testing::Combine(testing::Values("llama-mqa-sharded", "llama-gqa-llama3rope", "gemma3"),
-                                          testing::Values(CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, LongInvariance,
+    testing::Combine(testing::Values("llama-mqa-sharded", "llama-gqa-llama3rope", "gemma3"),
+                     testing::Values(CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512), testing::Bool()));
 
 // A pipeline of two stages gives what one pass over all layers gives.
 TEST(LayerRange, StagesComposeExactly) {
@@ -180,7 +193,8 @@ TEST(LayerRange, StagesComposeExactly) {
   std::vector<float> hidden(ids.size() * static_cast<size_t>((*model)->model().config().hidden));
   std::vector<float> got(want.size());
   StepInput stage;
-  stage.sequences.push_back({.rows = static_cast<int64_t>(ids.size()), .first_position = 0, .page_tables = (*model)->page_tables(0)});
+  stage.sequences.push_back(
+      {.rows = static_cast<int64_t>(ids.size()), .first_position = 0, .page_tables = (*model)->page_tables(0)});
   stage.tokens = ids;
   stage.last_layer = 2;
   stage.hidden_out = hidden.data();

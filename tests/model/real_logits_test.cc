@@ -50,7 +50,9 @@ class RealLogits : public testing::TestWithParam<Case> {
     EXPECT_EQ(model_->model().device().scalar_fallbacks(), 0);
   }
 
-  std::string golden(const std::string& folder) const { return std::string(QUIRE_SOURCE_DIR) + "/tests/golden/" + folder + "/" + GetParam().golden + ".json"; }
+  std::string golden(const std::string& folder) const {
+    return std::string(QUIRE_SOURCE_DIR) + "/tests/golden/" + folder + "/" + GetParam().golden + ".json";
+  }
 
   std::unique_ptr<TestModel> model_;
 };

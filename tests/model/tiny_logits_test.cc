@@ -12,8 +12,14 @@
 namespace quire {
 namespace {
 
-constexpr const char* kNames[] = {"llama-mha-spm", "llama-gqa-llama3rope", "llama-mqa-sharded", "llama-linear-rope-bias", "llama-yarn",
-                                  "mistral-window32", "qwen2", "gemma3"};
+constexpr const char* kNames[] = {"llama-mha-spm",
+                                  "llama-gqa-llama3rope",
+                                  "llama-mqa-sharded",
+                                  "llama-linear-rope-bias",
+                                  "llama-yarn",
+                                  "mistral-window32",
+                                  "qwen2",
+                                  "gemma3"};
 constexpr float kTolerance = 2e-3f;
 
 struct Case {
@@ -23,7 +29,8 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.name << (c.twin ? " GGUF" : " directory") << (c.isa == CpuDeviceOptions::Isa::kScalar ? " scalar" : " avx512");
+  *out << c.name << (c.twin ? " GGUF" : " directory")
+       << (c.isa == CpuDeviceOptions::Isa::kScalar ? " scalar" : " avx512");
 }
 
 const SafetensorsEntry* find(const SafetensorsFile& file, const std::string& name) {
@@ -38,12 +45,14 @@ class TinyLogits : public testing::TestWithParam<Case> {};
 TEST_P(TinyLogits, MatchTransformers) {
   const Case& c = GetParam();
   const std::string golden = std::string(QUIRE_SOURCE_DIR) + "/tests/golden/";
-  const std::string path = c.twin ? golden + "tiny-gguf/" + c.name + (c.name == "llama-mqa-sharded" ? "-00001-of-00003.gguf" : ".gguf")
-                                  : golden + "tiny/" + c.name;
+  const std::string path =
+      c.twin ? golden + "tiny-gguf/" + c.name + (c.name == "llama-mqa-sharded" ? "-00001-of-00003.gguf" : ".gguf")
+             : golden + "tiny/" + c.name;
   TestModelOptions options;
   options.device = {.isa = c.isa, .threads = 2, .f32 = true};
   auto model = TestModel::load(path, options);
-  if (c.isa == CpuDeviceOptions::Isa::kAvx512 && model.status().code() == StatusCode::kUnsupported) GTEST_SKIP() << model.status().message();
+  if (c.isa == CpuDeviceOptions::Isa::kAvx512 && model.status().code() == StatusCode::kUnsupported)
+    GTEST_SKIP() << model.status().message();
   ASSERT_TRUE(model.ok()) << model.status().message();
 
   auto expected = SafetensorsFile::open(golden + "tiny/" + c.name + "/expected.safetensors");
@@ -61,7 +70,8 @@ TEST_P(TinyLogits, MatchTransformers) {
     const std::vector<float> got = (*model)->logits(ids, 0, 64);
     ASSERT_EQ(got.size(), want.size());
     float worst = 0;
-    for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::isfinite(got[i]) ? std::abs(got[i] - want[i]) : 1e9f);
+    for (size_t i = 0; i < got.size(); ++i)
+      worst = std::max(worst, std::isfinite(got[i]) ? std::abs(got[i] - want[i]) : 1e9f);
     EXPECT_LE(worst, kTolerance) << length << " ids";
   }
 }
@@ -70,8 +80,9 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name : kNames) {
     for (const bool twin : {false, true}) {
-      if (twin && std::string(name) == "mistral-window32") continue;   // GGUF's llama has no key for its window
-      for (const auto isa : {CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512}) all.push_back({name, twin, isa});
+      if (twin && std::string(name) == "mistral-window32") continue;  // GGUF's llama has no key for its window
+      for (const auto isa : {CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512})
+        all.push_back({name, twin, isa});
     }
   }
   return all;

@@ -68,7 +68,7 @@ class GgufWriter {
 struct Tensor {
   std::string name;
   DType dtype;
-  std::vector<uint64_t> dims;   // contiguous first
+  std::vector<uint64_t> dims;  // contiguous first
   std::string data;
 };
 
@@ -90,25 +90,51 @@ std::string random_block(DType dtype, float size, std::mt19937_64& random) {
       std::memcpy(block.data(), &value, sizeof value);
       break;
     }
-    case DType::kF16: put_f16(block, 0, s * std::normal_distribution<float>()(random)); break;
+    case DType::kF16:
+      put_f16(block, 0, s * std::normal_distribution<float>()(random));
+      break;
     case DType::kBF16: {
       const uint16_t bits = f32_to_bf16(s * std::normal_distribution<float>()(random));
       std::memcpy(block.data(), &bits, sizeof bits);
       break;
     }
-    case DType::kQ4_0: put_f16(block, 0, s / 5); break;
-    case DType::kQ4_1: put_f16(block, 0, s / 5), put_f16(block, 2, -1.5f * s); break;
-    case DType::kQ5_0: put_f16(block, 0, s / 10); break;
-    case DType::kQ5_1: put_f16(block, 0, s / 10), put_f16(block, 2, -1.5f * s); break;
-    case DType::kQ8_0: put_f16(block, 0, s / 70); break;
-    case DType::kQ2_K: put_f16(block, 80, s / 12), put_f16(block, 82, s / 8); break;
-    case DType::kQ3_K: put_f16(block, 108, s / 40); break;
+    case DType::kQ4_0:
+      put_f16(block, 0, s / 5);
+      break;
+    case DType::kQ4_1:
+      put_f16(block, 0, s / 5), put_f16(block, 2, -1.5f * s);
+      break;
+    case DType::kQ5_0:
+      put_f16(block, 0, s / 10);
+      break;
+    case DType::kQ5_1:
+      put_f16(block, 0, s / 10), put_f16(block, 2, -1.5f * s);
+      break;
+    case DType::kQ8_0:
+      put_f16(block, 0, s / 70);
+      break;
+    case DType::kQ2_K:
+      put_f16(block, 80, s / 12), put_f16(block, 82, s / 8);
+      break;
+    case DType::kQ3_K:
+      put_f16(block, 108, s / 40);
+      break;
     case DType::kQ4_K:
-    case DType::kQ5_K: put_f16(block, 0, s / 300), put_f16(block, 2, s / 40); break;
-    case DType::kQ6_K: put_f16(block, 208, s / 1200); break;
-    case DType::kIQ4_NL: put_f16(block, 0, s / 60); break;
-    case DType::kIQ4_XS: put_f16(block, 0, s / 1200); break;
-    case DType::kMXFP4: block[0] = static_cast<char>(122 + random() % 2); break;
+    case DType::kQ5_K:
+      put_f16(block, 0, s / 300), put_f16(block, 2, s / 40);
+      break;
+    case DType::kQ6_K:
+      put_f16(block, 208, s / 1200);
+      break;
+    case DType::kIQ4_NL:
+      put_f16(block, 0, s / 60);
+      break;
+    case DType::kIQ4_XS:
+      put_f16(block, 0, s / 1200);
+      break;
+    case DType::kMXFP4:
+      block[0] = static_cast<char>(122 + random() % 2);
+      break;
   }
   return block;
 }

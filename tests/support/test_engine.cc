@@ -30,7 +30,8 @@ Result<std::unique_ptr<TestEngine>> TestEngine::create(const TestEngineOptions& 
   engine->metrics_ = std::make_unique<EngineMetrics>("test");
   engine->timeline_ = std::make_unique<Timeline>(1000);
   QUIRE_ASSIGN_OR_RETURN(auto scheduler, Scheduler::create(options.scheduler, std::move(cache)));
-  engine->core_ = std::make_unique<EngineCore>(std::move(scheduler), *engine->runner_, *engine->tokenizer_, options.context, *engine->metrics_, *engine->timeline_);
+  engine->core_ = std::make_unique<EngineCore>(std::move(scheduler), *engine->runner_, *engine->tokenizer_,
+                                               options.context, *engine->metrics_, *engine->timeline_);
   return engine;
 }
 
@@ -41,30 +42,34 @@ TestEngine::~TestEngine() {
 Status TestEngine::submit(const Request& request) {
   Heard& heard = heard_[request.id];
   heard.choices.resize(static_cast<size_t>(request.choices));
-  return core_->submit(request, [this, id = request.id](Event event) {
-    Heard& h = heard_[id];
-    Heard::Choice& choice = h.choices.at(static_cast<size_t>(event.choice));
-    const auto keep = [](std::vector<float>& to, const TokenLogprob& entry) {
-      to.push_back(entry.logprob);
-      for (const auto& candidate : entry.top) to.push_back(candidate.logprob);
-    };
-    choice.text += event.text;
-    choice.ids.insert(choice.ids.end(), event.ids.begin(), event.ids.end());
-    for (const TokenLogprob& entry : event.logprobs) keep(choice.logprobs, entry);
-    for (const TokenLogprob& entry : event.prompt_logprobs) keep(h.prompt_logprobs, entry);
-    if (event.kind == Event::Kind::kChoiceFinished) choice.finish_reason = event.finish_reason;
-    if (event.kind == Event::Kind::kFinished || event.kind == Event::Kind::kFailed) {
-      ++h.terminal_events;
-      h.error = event.error;
-      h.timings = event.timings;
-    }
-  }, now_ns);
+  return core_->submit(
+      request,
+      [this, id = request.id](Event event) {
+        Heard& h = heard_[id];
+        Heard::Choice& choice = h.choices.at(static_cast<size_t>(event.choice));
+        const auto keep = [](std::vector<float>& to, const TokenLogprob& entry) {
+          to.push_back(entry.logprob);
+          for (const auto& candidate : entry.top) to.push_back(candidate.logprob);
+        };
+        choice.text += event.text;
+        choice.ids.insert(choice.ids.end(), event.ids.begin(), event.ids.end());
+        for (const TokenLogprob& entry : event.logprobs) keep(choice.logprobs, entry);
+        for (const TokenLogprob& entry : event.prompt_logprobs) keep(h.prompt_logprobs, entry);
+        if (event.kind == Event::Kind::kChoiceFinished) choice.finish_reason = event.finish_reason;
+        if (event.kind == Event::Kind::kFinished || event.kind == Event::Kind::kFailed) {
+          ++h.terminal_events;
+          h.error = event.error;
+          h.timings = event.timings;
+        }
+      },
+      now_ns);
 }
 
 void TestEngine::run() {
   const auto clock = [this] { return now_ns += 1000; };
   while (core_->live_requests() > 0) {
-    if (!core_->step(clock)) now_ns = std::max(now_ns, core_->wake_at_ns() == kNever ? now_ns + 1'000'000 : core_->wake_at_ns());
+    if (!core_->step(clock))
+      now_ns = std::max(now_ns, core_->wake_at_ns() == kNever ? now_ns + 1'000'000 : core_->wake_at_ns());
   }
 }
 

@@ -17,7 +17,7 @@ struct TestEngineOptions {
   CpuDeviceOptions device;
   SchedulerConfig scheduler;
   int64_t context = 512;
-  int64_t kv_tokens = 8192;            // of every group's pool
+  int64_t kv_tokens = 8192;  // of every group's pool
   bool prefix_caching = true;
   KvLayout layout = KvLayout::kPaged;
 };
@@ -27,7 +27,7 @@ struct Heard {
   struct Choice {
     std::string text;
     std::vector<int32_t> ids;
-    std::vector<float> logprobs;       // of the chosen and the best tokens, in order
+    std::vector<float> logprobs;  // of the chosen and the best tokens, in order
     std::string finish_reason;
   };
   std::vector<Choice> choices;
@@ -44,7 +44,7 @@ class TestEngine {
 
   EngineCore& core() { return *core_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  int64_t now_ns = 1;                  // the injected clock: a microsecond passes at each look
+  int64_t now_ns = 1;  // the injected clock: a microsecond passes at each look
 
   Status submit(const Request& request);
   // Steps until nothing is left to do.

@@ -31,11 +31,13 @@ std::vector<const int32_t*> TestModel::page_tables(int64_t sequence) const {
 
 void TestModel::poison() {
   for (size_t g = 0; g < model_->config().kv_groups.size(); ++g) {
-    std::memset(model_->kv().data(static_cast<int>(g)), 0xff, static_cast<size_t>(model_->kv().bytes(static_cast<int>(g))));
+    std::memset(model_->kv().data(static_cast<int>(g)), 0xff,
+                static_cast<size_t>(model_->kv().bytes(static_cast<int>(g))));
   }
 }
 
-std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t first_position, int64_t chunk, int64_t sequence) {
+std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t first_position, int64_t chunk,
+                                     int64_t sequence) {
   std::vector<float> out(ids.size() * static_cast<size_t>(vocab()));
   for (size_t first = 0; first < ids.size(); first += static_cast<size_t>(chunk)) {
     const size_t rows = std::min(static_cast<size_t>(chunk), ids.size() - first);
@@ -57,10 +59,12 @@ std::vector<float> TestModel::next_logprobs(std::span<const int32_t> ids) {
   for (size_t first = 0; first < out.size(); first += static_cast<size_t>(max_rows_)) {
     const size_t rows = std::min(static_cast<size_t>(max_rows_), out.size() - first);
     StepInput step;
-    step.sequences.push_back(
-        {.rows = static_cast<int64_t>(rows), .first_position = static_cast<int64_t>(first), .page_tables = page_tables(0)});
+    step.sequences.push_back({.rows = static_cast<int64_t>(rows),
+                              .first_position = static_cast<int64_t>(first),
+                              .page_tables = page_tables(0)});
     step.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    step.targets.assign(ids.begin() + static_cast<int64_t>(first) + 1, ids.begin() + static_cast<int64_t>(first + rows) + 1);
+    step.targets.assign(ids.begin() + static_cast<int64_t>(first) + 1,
+                        ids.begin() + static_cast<int64_t>(first + rows) + 1);
     step.logit_rows.resize(rows);
     std::iota(step.logit_rows.begin(), step.logit_rows.end(), 0);
     step.logprobs = out.data() + first;

@@ -22,7 +22,7 @@ struct TestModelOptions {
   int64_t context = 512;
   int64_t sequences = 1;
   int64_t max_rows = 512;
-  uint64_t page_seed = 0;      // not 0: pages are dealt in random order, and filled with NaN first
+  uint64_t page_seed = 0;  // not 0: pages are dealt in random order, and filled with NaN first
 };
 
 class TestModel {
@@ -47,7 +47,7 @@ class TestModel {
   std::unique_ptr<Model> model_;
   int64_t pages_per_sequence_ = 0;
   int64_t max_rows_ = 0;
-  std::vector<int32_t> pages_;   // [sequence][page]; the same for every group
+  std::vector<int32_t> pages_;  // [sequence][page]; the same for every group
 };
 
 }  // namespace quire

@@ -48,7 +48,7 @@ class CpuActivations final : public Activations {
   int64_t rows_ = 0;
   std::vector<int32_t> panel_rows_;
   std::vector<int64_t> panel_first_;
-  std::vector<int32_t> row_panel_;      // panel of each row
+  std::vector<int32_t> row_panel_;  // panel of each row
   int8_t* q_ = nullptr;
   float* scales_ = nullptr;
   int32_t* neg_sums16_ = nullptr;

@@ -40,10 +40,11 @@ class PagedKeys {
         k_.push_back(normal(random));
         v_.push_back(normal(random));
       }
-      auto* page = reinterpret_cast<uint8_t*>(memory_.data()) + table_[static_cast<size_t>(token / kPageTokens)] * page_bytes_;
+      auto* page =
+          reinterpret_cast<uint8_t*>(memory_.data()) + table_[static_cast<size_t>(token / kPageTokens)] * page_bytes_;
       const auto store = f32 ? kernels.store_kv_f32 : kernels.store_kv_bf16;
-      store(&k_[static_cast<size_t>(token * shape.head_dim)], &v_[static_cast<size_t>(token * shape.head_dim)], shape.head_dim, padded_,
-            static_cast<int32_t>(token % kPageTokens), page);
+      store(&k_[static_cast<size_t>(token * shape.head_dim)], &v_[static_cast<size_t>(token * shape.head_dim)],
+            shape.head_dim, padded_, static_cast<int32_t>(token % kPageTokens), page);
     }
   }
 
@@ -54,13 +55,15 @@ class PagedKeys {
   std::vector<float> k_, v_;
 };
 
-std::vector<double> plain_attention(const Shape& shape, const PagedKeys& keys, const float* q, int64_t position, float scale, const float* sink) {
+std::vector<double> plain_attention(const Shape& shape, const PagedKeys& keys, const float* q, int64_t position,
+                                    float scale, const float* sink) {
   const int64_t first = shape.window > 0 ? std::max<int64_t>(0, position - shape.window + 1) : 0;
   std::vector<double> scores;
   double peak = sink != nullptr ? *sink : -1e30;
   for (int64_t token = first; token <= position; ++token) {
     double score = 0;
-    for (int32_t d = 0; d < shape.head_dim; ++d) score += static_cast<double>(q[d]) * keys.k_[static_cast<size_t>(token * shape.head_dim + d)];
+    for (int32_t d = 0; d < shape.head_dim; ++d)
+      score += static_cast<double>(q[d]) * keys.k_[static_cast<size_t>(token * shape.head_dim + d)];
     score *= scale;
     if (shape.softcap > 0) score = shape.softcap * std::tanh(score / shape.softcap);
     scores.push_back(score);
@@ -72,7 +75,9 @@ std::vector<double> plain_attention(const Shape& shape, const PagedKeys& keys, c
     const double weight = std::exp(scores[i] - peak);
     sum += weight;
     for (int32_t d = 0; d < shape.head_dim; ++d) {
-      out[static_cast<size_t>(d)] += weight * keys.v_[(static_cast<size_t>(first) + i) * static_cast<size_t>(shape.head_dim) + static_cast<size_t>(d)];
+      out[static_cast<size_t>(d)] +=
+          weight *
+          keys.v_[(static_cast<size_t>(first) + i) * static_cast<size_t>(shape.head_dim) + static_cast<size_t>(d)];
     }
   }
   for (double& value : out) value /= sum;
@@ -104,7 +109,8 @@ void check(const Kernels& kernels, bool f32, const Shape& shape, uint64_t seed) 
   std::vector<float> part_memory(state_size, NAN);
   std::vector<float> total_memory(state_size, 0.0f);
   const AttentionState part{part_memory.data(), part_memory.data() + shape.rows, part_memory.data() + 2 * shape.rows};
-  const AttentionState total{total_memory.data(), total_memory.data() + shape.rows, total_memory.data() + 2 * shape.rows};
+  const AttentionState total{total_memory.data(), total_memory.data() + shape.rows,
+                             total_memory.data() + 2 * shape.rows};
   std::fill_n(total.max, shape.rows, -1e30f);
   const auto attend = f32 ? kernels.attend_f32 : kernels.attend_bf16;
   for (int64_t first = 0; first < shape.tokens; first += kKeySplit) {
@@ -116,10 +122,12 @@ void check(const Kernels& kernels, bool f32, const Shape& shape, uint64_t seed) 
   kernels.finish(shape.rows, keys.padded_, shape.sinks ? sinks.data() : nullptr, total);
 
   for (int32_t r = 0; r < shape.rows; ++r) {
-    const auto want = plain_attention(shape, keys, in.q[r], in.position[r], in.scale, shape.sinks ? &sinks[static_cast<size_t>(r)] : nullptr);
+    const auto want = plain_attention(shape, keys, in.q[r], in.position[r], in.scale,
+                                      shape.sinks ? &sinks[static_cast<size_t>(r)] : nullptr);
     for (int32_t d = 0; d < shape.head_dim; ++d) {
       ASSERT_NEAR(total.out[r * keys.padded_ + d], want[static_cast<size_t>(d)], f32 ? 2e-5 : 3e-2)
-          << kernels.name << (f32 ? " f32" : " bf16") << " head_dim " << shape.head_dim << " tokens " << shape.tokens << " row " << r << " d " << d;
+          << kernels.name << (f32 ? " f32" : " bf16") << " head_dim " << shape.head_dim << " tokens " << shape.tokens
+          << " row " << r << " d " << d;
     }
   }
 }
@@ -128,9 +136,10 @@ TEST(Attention, MatchesPlainSoftmax) {
   std::vector<const Kernels*> tables = {&scalar_kernels()};
   if (avx512_kernels() != nullptr) tables.push_back(avx512_kernels());
   const Shape shapes[] = {
-      {64, 1, 1, 0, 0, false},     {64, 7, 7, 0, 0, false},      {64, 28, 300, 0, 0, false},    {16, 3, 65, 0, 0, false},
-      {80, 5, 129, 0, 0, true},    {96, 4, 1100, 0, 0, false},   {128, 32, 513, 0, 0, false},   {256, 8, 700, 0, 0, false},
-      {64, 9, 1600, 100, 0, true}, {32, 12, 2000, 33, 0, false}, {64, 6, 600, 0, 20.0f, false}, {24, 4, 50, 16, 5.0f, true},
+      {64, 1, 1, 0, 0, false},      {64, 7, 7, 0, 0, false},       {64, 28, 300, 0, 0, false},
+      {16, 3, 65, 0, 0, false},     {80, 5, 129, 0, 0, true},      {96, 4, 1100, 0, 0, false},
+      {128, 32, 513, 0, 0, false},  {256, 8, 700, 0, 0, false},    {64, 9, 1600, 100, 0, true},
+      {32, 12, 2000, 33, 0, false}, {64, 6, 600, 0, 20.0f, false}, {24, 4, 50, 16, 5.0f, true},
   };
   for (const Kernels* kernels : tables) {
     for (const Shape& shape : shapes) {

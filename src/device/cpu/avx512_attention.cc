@@ -17,7 +17,7 @@ namespace {
 #define QUIRE_INLINE inline __attribute__((always_inline))
 
 constexpr int kPages = kKeyTile / kPageTokens;
-constexpr float kNoKey = -1e30f;                     // running maximum before the first key
+constexpr float kNoKey = -1e30f;  // running maximum before the first key
 
 QUIRE_INLINE __m512 exp_nonpositive(__m512 x) {
   const __m512 clamped = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
@@ -42,7 +42,8 @@ QUIRE_INLINE __m512 soft_cap(__m512 x, float cap) {
   const __m512 y = _mm512_abs_ps(_mm512_div_ps(x, _mm512_set1_ps(cap)));
   const __m512 e = exp_nonpositive(_mm512_mul_ps(y, _mm512_set1_ps(-2.0f)));
   const __m512 one = _mm512_set1_ps(1.0f);
-  const __m512 magnitude = _mm512_mul_ps(_mm512_set1_ps(cap), _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e)));
+  const __m512 magnitude =
+      _mm512_mul_ps(_mm512_set1_ps(cap), _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e)));
   const __m512i sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(static_cast<int>(0x80000000u)));
   return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(magnitude), sign));
 }
@@ -50,7 +51,7 @@ QUIRE_INLINE __m512 soft_cap(__m512 x, float cap) {
 // What differs between the two KV types.
 struct KvBf16 {
   static constexpr int kBytes = 2;
-  static constexpr int kPerStep = 2;                 // d per K step, tokens per V step
+  static constexpr int kPerStep = 2;  // d per K step, tokens per V step
   QUIRE_INLINE static __m512 multiply(__m512 acc, __m512i line, const int32_t* broadcast) {
     asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(line), "m"(*broadcast));
     return acc;
@@ -90,8 +91,8 @@ struct KvF32 {
 // The pages of one tile: null where no row sees a key of the page, or none is stored.
 struct TilePages {
   const uint8_t* page[kPages];
-  const uint8_t* any;                                // one of them, to load from where the result is masked away
-  int32_t tokens[kPages];                            // stored in the page, 0 .. 16
+  const uint8_t* any;      // one of them, to load from where the result is masked away
+  int32_t tokens[kPages];  // stored in the page, 0 .. 16
 };
 
 template <class Kv>
@@ -99,7 +100,7 @@ struct Block {
   explicit Block(const AttentionRows& rows) : in(rows), steps(rows.head_dim_padded / Kv::kPerStep) {}
 
   const AttentionRows& in;
-  const int32_t steps;                               // K steps
+  const int32_t steps;  // K steps
   alignas(64) int32_t query[kMaxAttentionRows][kMaxHeadDim / Kv::kPerStep];
   alignas(64) float scores[kMaxAttentionRows][kKeyTile];
   alignas(64) int32_t weights[kMaxAttentionRows][kKeyTile / Kv::kPerStep];
@@ -108,7 +109,8 @@ struct Block {
 template <class Kv, int kRows>
 void score_rows(Block<Kv>& b, const TilePages& tile, int first_row) {
   __m512 s[kRows][kPages];
-  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) QUIRE_UNROLL for (int p = 0; p < kPages; ++p) s[r][p] = _mm512_setzero_ps();
+  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) QUIRE_UNROLL for (int p = 0; p < kPages; ++p) s[r][p] =
+      _mm512_setzero_ps();
   const uint8_t* pages[kPages];
   for (int p = 0; p < kPages; ++p) pages[p] = tile.page[p] != nullptr ? tile.page[p] : tile.any;
   for (int32_t step = 0; step < b.steps; ++step) {
@@ -125,7 +127,7 @@ void score_rows(Block<Kv>& b, const TilePages& tile, int first_row) {
 // Turns a row's scores into weights; masks keys the row does not see. Returns the factor for what was summed before.
 template <class Kv>
 float soften_row(Block<Kv>& b, int row, int64_t tile_first, const AttentionState& state) {
-  const int64_t last = b.in.position[row] - tile_first;                                    // inclusive, in the tile
+  const int64_t last = b.in.position[row] - tile_first;  // inclusive, in the tile
   const int64_t first = b.in.window > 0 ? last - b.in.window + 1 : -1;
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i from = _mm512_set1_epi32(first < 0 ? 0 : (first > kKeyTile ? kKeyTile : static_cast<int32_t>(first)));
@@ -158,7 +160,8 @@ float soften_row(Block<Kv>& b, int row, int64_t tile_first, const AttentionState
 
 // out[rows][kBlocks * 16 of d] = out * factor + weights * V.
 template <class Kv, int kRows, int kBlocks>
-void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_t first_d, const float* factors, const AttentionState& state) {
+void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_t first_d, const float* factors,
+                const AttentionState& state) {
   const int32_t dim = b.in.head_dim_padded;
   float* out = state.out + static_cast<int64_t>(first_row) * dim + first_d;
   __m512 o[kRows][kBlocks];
@@ -178,7 +181,8 @@ void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_
       QUIRE_UNROLL for (int d = 0; d < kBlocks; ++d) {
         __m512i line = _mm512_load_si512(v + d * 64);
         if (t >= whole) line = Kv::first_only(line);
-        QUIRE_UNROLL for (int r = 0; r < kRows; ++r) o[r][d] = Kv::multiply(o[r][d], line, w + r * (kKeyTile / Kv::kPerStep));
+        QUIRE_UNROLL for (int r = 0; r < kRows; ++r) o[r][d] =
+            Kv::multiply(o[r][d], line, w + r * (kKeyTile / Kv::kPerStep));
       }
     }
   }
@@ -188,7 +192,8 @@ void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_
 }
 
 template <class Kv, int kRows>
-void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const float* factors, const AttentionState& state) {
+void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const float* factors,
+           const AttentionState& state) {
   int32_t d = 0;
   for (; d + 64 <= b.in.head_dim_padded; d += 64) weigh_rows<Kv, kRows, 4>(b, tile, first_row, d, factors, state);
   for (; d < b.in.head_dim_padded; d += 16) weigh_rows<Kv, kRows, 1>(b, tile, first_row, d, factors, state);

@@ -8,6 +8,7 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/row_ops.inc"
+// Needs what stands above.
 #include "device/cpu/attention_merge.inc"
 
 LinearFn linear(const TileFormat& format, ActKind kind) {
@@ -42,8 +43,9 @@ constexpr Kernels kAvx512 = {
 
 const Kernels* avx512_kernels() {
   __builtin_cpu_init();
-  const bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
+  const bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
   return supported ? &kAvx512 : nullptr;
 }
 

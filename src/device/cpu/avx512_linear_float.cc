@@ -42,7 +42,8 @@ void float_rows(const StripView& strip, const Panel& panel, float* out, int64_t 
     if constexpr (kQuants == Quants::kBF16) {
       const __m512i pairs = load_line(p);
       a = fma_rows<kRows>(_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)), a, acc);
-      a = fma_rows<kRows>(_mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))), a, acc);
+      a = fma_rows<kRows>(
+          _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))), a, acc);
       p += 64;
     } else if constexpr (kQuants == Quants::kF16) {
       a = fma_rows<kRows>(load_f16(p), a, acc);
@@ -72,10 +73,14 @@ LinearFn avx512_linear_float(const TileFormat& format, ActKind kind) {
   if (kind == ActKind::kBF16) return format.quants == Quants::kBF16 ? linear_bf16 : nullptr;
   if (kind != ActKind::kF32) return nullptr;
   switch (format.quants) {
-    case Quants::kBF16: return linear_float<Quants::kBF16>;
-    case Quants::kF16: return linear_float<Quants::kF16>;
-    case Quants::kF32: return linear_float<Quants::kF32>;
-    default: return nullptr;
+    case Quants::kBF16:
+      return linear_float<Quants::kBF16>;
+    case Quants::kF16:
+      return linear_float<Quants::kF16>;
+    case Quants::kF32:
+      return linear_float<Quants::kF32>;
+    default:
+      return nullptr;
   }
 }
 

@@ -19,9 +19,8 @@ LinearFn first_match(const TileFormat& format, ActKind kind) {
 }  // namespace
 
 LinearFn avx512_linear_i6(const TileFormat& format, ActKind kind) {
-  return first_match<
-    Format<Quants::kI6, Scale::kSubI8, false, 32, 16>   // Q6_K
-  >(format, kind);
+  return first_match<Format<Quants::kI6, Scale::kSubI8, false, 32, 16>  // Q6_K
+                     >(format, kind);
 }
 
 }  // namespace quire::cpu

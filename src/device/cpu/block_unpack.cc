@@ -73,7 +73,7 @@ void unpack_iq4_nl(const Byte* block, int64_t blocks, const UnpackedRow& row) {
 // bf16 bits of 2^(e - 128), half the shared scale; the codes are doubled.
 uint16_t halved_e8m0(Byte e) {
   if (e >= 2) return static_cast<uint16_t>((e - 1) << 7);
-  return static_cast<uint16_t>(e == 1 ? 0x40 : 0x20);   // 2^-127 and 2^-128 are subnormal
+  return static_cast<uint16_t>(e == 1 ? 0x40 : 0x20);  // 2^-127 and 2^-128 are subnormal
 }
 
 void unpack_mxfp4(const Byte* block, int64_t blocks, const UnpackedRow& row) {
@@ -168,7 +168,8 @@ void unpack_q6_k(const Byte* block, int64_t blocks, const UnpackedRow& row) {
       const int low_shift = 4 * (j % 4 / 2);
       const int high_shift = 2 * (j % 4);
       Byte* q = row.q + 256 * b + 32 * j;
-      for (int i = 0; i < 32; ++i) q[i] = static_cast<Byte>((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4);
+      for (int i = 0; i < 32; ++i)
+        q[i] = static_cast<Byte>((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4);
     }
     std::memcpy(row.scale8 + 16 * b, block + 192, 16);
     row.super_scale[b] = load16(block + 208);
@@ -195,22 +196,36 @@ void unpack_row(DType dtype, const std::byte* blocks, int64_t k, const UnpackedR
   const Byte* p = reinterpret_cast<const Byte*>(blocks);
   const int64_t n = k / dtype_info(dtype).block_elements;
   switch (dtype) {
-    case DType::kQ4_0: return unpack_legacy4(p, n, false, row);
-    case DType::kQ4_1: return unpack_legacy4(p, n, true, row);
-    case DType::kQ5_0: return unpack_legacy5(p, n, false, row);
-    case DType::kQ5_1: return unpack_legacy5(p, n, true, row);
-    case DType::kQ8_0: return unpack_q8_0(p, n, row);
-    case DType::kQ2_K: return unpack_q2_k(p, n, row);
-    case DType::kQ3_K: return unpack_q3_k(p, n, row);
-    case DType::kQ4_K: return unpack_q4_k(p, n, row);
-    case DType::kQ5_K: return unpack_q5_k(p, n, row);
-    case DType::kQ6_K: return unpack_q6_k(p, n, row);
-    case DType::kIQ4_NL: return unpack_iq4_nl(p, n, row);
-    case DType::kIQ4_XS: return unpack_iq4_xs(p, n, row);
-    case DType::kMXFP4: return unpack_mxfp4(p, n, row);
+    case DType::kQ4_0:
+      return unpack_legacy4(p, n, false, row);
+    case DType::kQ4_1:
+      return unpack_legacy4(p, n, true, row);
+    case DType::kQ5_0:
+      return unpack_legacy5(p, n, false, row);
+    case DType::kQ5_1:
+      return unpack_legacy5(p, n, true, row);
+    case DType::kQ8_0:
+      return unpack_q8_0(p, n, row);
+    case DType::kQ2_K:
+      return unpack_q2_k(p, n, row);
+    case DType::kQ3_K:
+      return unpack_q3_k(p, n, row);
+    case DType::kQ4_K:
+      return unpack_q4_k(p, n, row);
+    case DType::kQ5_K:
+      return unpack_q5_k(p, n, row);
+    case DType::kQ6_K:
+      return unpack_q6_k(p, n, row);
+    case DType::kIQ4_NL:
+      return unpack_iq4_nl(p, n, row);
+    case DType::kIQ4_XS:
+      return unpack_iq4_xs(p, n, row);
+    case DType::kMXFP4:
+      return unpack_mxfp4(p, n, row);
     case DType::kF32:
     case DType::kF16:
-    case DType::kBF16: break;
+    case DType::kBF16:
+      break;
   }
   QUIRE_CHECK(false);
 }

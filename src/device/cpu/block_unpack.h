@@ -17,7 +17,7 @@ struct UnpackedRow {
   uint16_t* super_min = nullptr;
   uint16_t* scale16 = nullptr;
   uint16_t* min16 = nullptr;
-  uint8_t* scale8 = nullptr;   // two's complement for Scale::kSubI8
+  uint8_t* scale8 = nullptr;  // two's complement for Scale::kSubI8
   uint8_t* min8 = nullptr;
 };
 

@@ -14,35 +14,39 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kMaxSplitRows = 64;   // rows of a step whose partials may be kept apart
+constexpr int64_t kMaxSplitRows = 64;  // rows of a step whose partials may be kept apart
 
 int64_t padded_dim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
 // Floats of one state of up to 32 rows.
 int64_t state_floats(int64_t rows, int64_t dim) { return rows * (dim + 2); }
 
-AttentionState state_at(float* memory, int64_t rows) { return {.max = memory, .sum = memory + rows, .out = memory + 2 * rows}; }
+AttentionState state_at(float* memory, int64_t rows) {
+  return {.max = memory, .sum = memory + rows, .out = memory + 2 * rows};
+}
 
 }  // namespace
 
 struct CpuDevice::AttentionItem {
   const SequenceSpan* span = nullptr;
   int64_t kv_head = 0;
-  int64_t first_token = 0;    // of the span's rows
+  int64_t first_token = 0;  // of the span's rows
   int64_t tokens = 0;
-  int64_t first_split = 0;    // splits that some row of the item sees
-  int64_t last_split = 0;     // exclusive
+  int64_t first_split = 0;  // splits that some row of the item sees
+  int64_t last_split = 0;   // exclusive
 };
 
-int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const { return 2 * kPageTokens * padded_dim(head_dim) * (f32_ ? 4 : 2); }
+int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const {
+  return 2 * kPageTokens * padded_dim(head_dim) * (f32_ ? 4 : 2);
+}
 
 int64_t CpuDevice::attention_scratch_floats(const HeadShape& shape, int64_t context) const {
   const int64_t splits = (context + kKeySplit - 1) / kKeySplit;
   return kMaxSplitRows * splits * (padded_dim(shape.head_dim) + 2);
 }
 
-void CpuDevice::attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split, int64_t last_split,
-                            const AttentionState& part, const AttentionState& total) const {
+void CpuDevice::attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split,
+                            int64_t last_split, const AttentionState& part, const AttentionState& total) const {
   const HeadShape& shape = args.shape;
   const int64_t group = shape.heads / shape.kv_heads;
   AttentionRows in{};
@@ -77,12 +81,15 @@ void CpuDevice::finish_item(const AttentionArgs& args, const AttentionItem& item
   const int64_t group = shape.heads / shape.kv_heads;
   const int64_t dim = padded_dim(shape.head_dim);
   float sinks[kMaxAttentionRows];
-  for (int64_t i = 0; args.sinks != nullptr && i < item.tokens * group; ++i) sinks[i] = args.sinks[item.kv_head * group + i % group];
-  kernels_.finish(static_cast<int32_t>(item.tokens * group), static_cast<int32_t>(dim), args.sinks == nullptr ? nullptr : sinks, total);
+  for (int64_t i = 0; args.sinks != nullptr && i < item.tokens * group; ++i)
+    sinks[i] = args.sinks[item.kv_head * group + i % group];
+  kernels_.finish(static_cast<int32_t>(item.tokens * group), static_cast<int32_t>(dim),
+                  args.sinks == nullptr ? nullptr : sinks, total);
   for (int64_t t = 0; t < item.tokens; ++t) {
     const int64_t row = item.span->first_row + item.first_token + t;
     for (int64_t h = 0; h < group; ++h) {
-      std::copy_n(total.out + (t * group + h) * dim, shape.head_dim, args.out + (row * shape.heads + item.kv_head * group + h) * shape.head_dim);
+      std::copy_n(total.out + (t * group + h) * dim, shape.head_dim,
+                  args.out + (row * shape.heads + item.kv_head * group + h) * shape.head_dim);
     }
   }
 }
@@ -132,7 +139,8 @@ void CpuDevice::attend_split(const AttentionArgs& args, std::span<const Attentio
     const AttentionState total = state_at(total_memory, rows);
     std::fill_n(total_memory, state_floats(rows, dim), 0.0f);
     std::fill_n(total.max, rows, -1e30f);
-    for (; i < work.size() && work[i].item == &item; ++i) kernels_.merge(rows, static_cast<int32_t>(dim), work[i].state, total);
+    for (; i < work.size() && work[i].item == &item; ++i)
+      kernels_.merge(rows, static_cast<int32_t>(dim), work[i].state, total);
     finish_item(args, item, total);
   }
 }

@@ -45,7 +45,8 @@ CpuDevice::CpuDevice(const Kernels& kernels, int threads, bool f32)
 
 std::string CpuDevice::description() const {
   const std::string threads = std::to_string(pool_.size()) + (pool_.size() == 1 ? " thread" : " threads");
-  return std::string(kernels_.name) + (f32_ ? ", f32 activations, f32 KV, " : ", int8 or bf16 activations, bf16 KV, ") + threads;
+  return std::string(kernels_.name) + (f32_ ? ", f32 activations, f32 KV, " : ", int8 or bf16 activations, bf16 KV, ") +
+         threads;
 }
 
 ActKind CpuDevice::act_kind(DType dtype) const {
@@ -85,18 +86,19 @@ int64_t CpuDevice::packed_bytes(DType dtype, int64_t n, int64_t k) const {
 LinearWeight CpuDevice::pack(const LinearSource& source, std::byte* memory) {
   const StripLayout layout = strip_layout(tile_format(source.dtype), source.k);
   std::vector<std::unique_ptr<StripPacker>> packers(static_cast<size_t>(pool_.size()));
-  pool_.parallel_for(strip_count(source.n), std::max<int64_t>(1, 4 * kChunkBytes / layout.bytes), [&](int64_t begin, int64_t end, int worker) {
-    auto& packer = packers[static_cast<size_t>(worker)];
-    if (packer == nullptr) packer = std::make_unique<StripPacker>(source.dtype, source.k);
-    for (int64_t strip = begin; strip < end; ++strip) {
-      std::array<const std::byte*, kStripRows> rows{};
-      for (int64_t r = 0; r < kStripRows; ++r) {
-        const int64_t row = strip * kStripRows + r;
-        rows[static_cast<size_t>(r)] = row < source.n ? source.row(row) : nullptr;
-      }
-      packer->pack(rows, memory + strip * layout.bytes);
-    }
-  });
+  pool_.parallel_for(strip_count(source.n), std::max<int64_t>(1, 4 * kChunkBytes / layout.bytes),
+                     [&](int64_t begin, int64_t end, int worker) {
+                       auto& packer = packers[static_cast<size_t>(worker)];
+                       if (packer == nullptr) packer = std::make_unique<StripPacker>(source.dtype, source.k);
+                       for (int64_t strip = begin; strip < end; ++strip) {
+                         std::array<const std::byte*, kStripRows> rows{};
+                         for (int64_t r = 0; r < kStripRows; ++r) {
+                           const int64_t row = strip * kStripRows + r;
+                           rows[static_cast<size_t>(r)] = row < source.n ? source.row(row) : nullptr;
+                         }
+                         packer->pack(rows, memory + strip * layout.bytes);
+                       }
+                     });
   return {.dtype = source.dtype, .n = source.n, .k = source.k, .data = memory};
 }
 
@@ -106,7 +108,8 @@ int64_t CpuDevice::activation_bytes(int64_t max_rows, int64_t k, std::span<const
   return count.used();
 }
 
-std::unique_ptr<Activations> CpuDevice::make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers, std::byte* memory) {
+std::unique_ptr<Activations> CpuDevice::make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
+                                                         std::byte* memory) {
   Arena arena(memory);
   return std::make_unique<CpuActivations>(max_rows, k, act_kinds(readers), arena);
 }
@@ -117,7 +120,8 @@ float* CpuDevice::scratch(int worker, int64_t floats) {
   return memory.data();
 }
 
-void CpuDevice::norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out, float* scratch) const {
+void CpuDevice::norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out,
+                         float* scratch) const {
   if (norm.weight != nullptr) {
     kernels_.rms_norm(x, norm.weight, n, norm.eps, scratch);
     x = scratch;
@@ -144,7 +148,7 @@ void CpuDevice::multiply(const CpuActivations& in, std::span<const Linear> weigh
     for (int64_t p = 0; p < in.panels(); ++p) {
       const Panel panel = in.panel(p);
       float* panel_out = out + in.panel_first_row(p) * out_stride;
-      int64_t first_strip = 0;    // of the current weight
+      int64_t first_strip = 0;  // of the current weight
       int64_t first_feature = 0;
       for (const Linear& w : weights) {
         const int64_t count = strip_count(w.matrix.n);
@@ -183,13 +187,16 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
     const int64_t half = args.rope.dim / 2;
     if (rotate && half > 0) kernels_.rope(head, args.rope.cos + row * half, args.rope.sin + row * half, half);
   };
-  auto offset = [&](const float* bias, int64_t head) { return bias == nullptr ? nullptr : bias + head * shape.head_dim; };
+  auto offset = [&](const float* bias, int64_t head) {
+    return bias == nullptr ? nullptr : bias + head * shape.head_dim;
+  };
   for (const SequenceSpan& span : args.spans) {
     pool_.parallel_for(span.rows, 4, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = span.first_row + i;
         float* q = args.qkv + row * stride;
-        for (int64_t h = 0; h < shape.heads; ++h) prepare(q + h * shape.head_dim, offset(args.q_bias, h), args.q_norm, row, true);
+        for (int64_t h = 0; h < shape.heads; ++h)
+          prepare(q + h * shape.head_dim, offset(args.q_bias, h), args.q_norm, row, true);
         const int64_t position = span.first_position + i;
         std::byte* page = args.kv.base + span.page_table[position / kPageTokens] * args.kv.page_stride;
         for (int64_t h = 0; h < shape.kv_heads; ++h) {
@@ -273,13 +280,16 @@ void CpuDevice::head(const HeadArgs& args) {
   CpuActivations& normed = on_cpu(*args.scratch);
   pool_.parallel_for(rows, 4, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t i = begin; i < end; ++i) {
-      norm_row(args.x + args.rows[static_cast<size_t>(i)] * hidden, i, hidden, args.norm, normed, scratch(worker, hidden));
+      norm_row(args.x + args.rows[static_cast<size_t>(i)] * hidden, i, hidden, args.norm, normed,
+               scratch(worker, hidden));
     }
   });
   project_partial(normed, args.weight, args.logits);
   if (args.softcap > 0) {
     const int64_t total = rows * args.weight.n;
-    pool_.parallel_for(total, 1 << 14, [&](int64_t begin, int64_t end, int) { kernels_.softcap(args.logits + begin, end - begin, args.softcap); });
+    pool_.parallel_for(total, 1 << 14, [&](int64_t begin, int64_t end, int) {
+      kernels_.softcap(args.logits + begin, end - begin, args.softcap);
+    });
   }
 }
 
@@ -300,7 +310,8 @@ namespace quire {
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options) {
   const cpu::Kernels* kernels = options.isa == CpuDeviceOptions::Isa::kScalar ? nullptr : cpu::avx512_kernels();
   if (kernels == nullptr && options.isa == CpuDeviceOptions::Isa::kAvx512) {
-    return unsupported("--isa avx512: this CPU lacks AVX-512 VNNI or BF16; use --isa scalar or leave the choice to quire");
+    return unsupported(
+        "--isa avx512: this CPU lacks AVX-512 VNNI or BF16; use --isa scalar or leave the choice to quire");
   }
   if (kernels == nullptr) kernels = &cpu::scalar_kernels();
   return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(*kernels, options.threads, options.f32));

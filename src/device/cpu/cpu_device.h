@@ -24,7 +24,8 @@ class CpuDevice final : public Device {
   LinearWeight pack(const LinearSource& source, std::byte* memory) override;
 
   int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const override;
-  std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers, std::byte* memory) override;
+  std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
+                                                std::byte* memory) override;
 
   int64_t kv_head_bytes(int64_t head_dim) const override;
   int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const override;
@@ -40,7 +41,7 @@ class CpuDevice final : public Device {
   void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
 
  private:
-  struct Linear;            // a weight with the kernel that multiplies it
+  struct Linear;  // a weight with the kernel that multiplies it
   struct AttentionItem;
 
   Linear linear(const LinearWeight& weight);
@@ -52,8 +53,8 @@ class CpuDevice final : public Device {
   void norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out, float* scratch) const;
   float* scratch(int worker, int64_t floats);
 
-  void attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split, int64_t last_split, const AttentionState& part,
-                   const AttentionState& total) const;
+  void attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split, int64_t last_split,
+                   const AttentionState& part, const AttentionState& total) const;
   void finish_item(const AttentionArgs& args, const AttentionItem& item, const AttentionState& total) const;
   void attend_whole(const AttentionArgs& args, std::span<const AttentionItem> items);
   void attend_split(const AttentionArgs& args, std::span<const AttentionItem> items, int64_t parts);
@@ -62,7 +63,7 @@ class CpuDevice final : public Device {
   ThreadPool pool_;
   const bool f32_;
   int64_t scalar_fallbacks_ = 0;
-  std::vector<std::vector<float>> scratch_;   // per worker, grown to the widest row
+  std::vector<std::vector<float>> scratch_;  // per worker, grown to the widest row
 };
 
 }  // namespace quire::cpu

@@ -23,18 +23,18 @@ inline constexpr int kMaxPanelRows = 12;
 struct Panel {
   int32_t rows;
   const int8_t* q;
-  const float* scales;        // [k/32][rows]
-  const int32_t* neg_sums16;  // [k/16][rows], minus the sum of q over 16 K
-  const int32_t* neg_sums32;  // [k/32][rows], minus the sum of q over 32 K
-  const float* scaled_sums32; // [k/32][rows], scale * sum of q over 32 K
+  const float* scales;         // [k/32][rows]
+  const int32_t* neg_sums16;   // [k/16][rows], minus the sum of q over 16 K
+  const int32_t* neg_sums32;   // [k/32][rows], minus the sum of q over 32 K
+  const float* scaled_sums32;  // [k/32][rows], scale * sum of q over 32 K
   const uint16_t* bf16;
   const float* f32;
 };
 
 // The same, written by row.
 struct PanelSlot {
-  int32_t rows;               // of the panel
-  int32_t slot;               // this row's place in it
+  int32_t rows;  // of the panel
+  int32_t slot;  // this row's place in it
   int8_t* q;
   float* scales;
   int32_t* neg_sums16;
@@ -51,43 +51,44 @@ struct StripView {
   const uint8_t* mins;
   const uint8_t* quants;
   int64_t k_padded;
-  int32_t group_shift;        // log2(group / 32) for groups of 32 and more, else 0
+  int32_t group_shift;  // log2(group / 32) for groups of 32 and more, else 0
 };
 
 // out[row * out_stride + lane] = dot(activation row, weight row `lane`), 16 lanes. The order of every dot product:
 //   integer: for each group ascending: acc = fma(float(isum), scale_w * scale_a, acc), then
 //            acc = fma(min_w, scale_a * float(sum of q), acc) where there are mins
 //   others:  acc = fma(w, a, acc), K ascending (pairs of K where the CPU has bf16 dot products)
-using LinearFn = void (*)(const TileFormat& format, const StripView& strip, const Panel& panel, float* out, int64_t out_stride);
+using LinearFn = void (*)(const TileFormat& format, const StripView& strip, const Panel& panel, float* out,
+                          int64_t out_stride);
 
 // One (sequence, KV head): up to 32 query rows (tokens x heads of the group) against a range of keys.
 inline constexpr int kMaxAttentionRows = 32;
 inline constexpr int kMaxHeadDim = 512;
 inline constexpr int kPageTokens = 16;
-inline constexpr int kKeyTile = 64;          // keys per softmax step, at absolute multiples
-inline constexpr int kKeySplit = 512;        // keys per partial result, at absolute multiples
+inline constexpr int kKeyTile = 64;    // keys per softmax step, at absolute multiples
+inline constexpr int kKeySplit = 512;  // keys per partial result, at absolute multiples
 
 struct AttentionRows {
   int32_t rows;
-  const float* q[kMaxAttentionRows];         // [head_dim]
-  int64_t position[kMaxAttentionRows];       // sees keys in (position - window, position]
+  const float* q[kMaxAttentionRows];    // [head_dim]
+  int64_t position[kMaxAttentionRows];  // sees keys in (position - window, position]
   int32_t head_dim;
-  int32_t head_dim_padded;                   // to 16
-  int64_t window;                            // 0: none
+  int32_t head_dim_padded;  // to 16
+  int64_t window;           // 0: none
   float scale;
-  float softcap;                             // 0: none
+  float softcap;  // 0: none
   // Pages: K then V of one head. bf16: K [d/2][16 tokens][2], V [8 token pairs][d][2]. f32: K [d][16], V [16][d].
-  const uint8_t* kv_base;                    // of this layer and head
-  int64_t page_stride;                       // bytes from page to page of the pool
+  const uint8_t* kv_base;  // of this layer and head
+  int64_t page_stride;     // bytes from page to page of the pool
   const int32_t* page_table;
-  int64_t kv_tokens;                         // tokens stored; what lies behind them may be anything, NaN included
+  int64_t kv_tokens;  // tokens stored; what lies behind them may be anything, NaN included
 };
 
 // Partial attention state of `rows` rows: running maximum, sum of exponentials, weighted V.
 struct AttentionState {
-  float* max;                                // [rows]
-  float* sum;                                // [rows]
-  float* out;                                // [rows][head_dim_padded]
+  float* max;  // [rows]
+  float* sum;  // [rows]
+  float* out;  // [rows][head_dim_padded]
 };
 
 struct Kernels {
@@ -104,22 +105,24 @@ struct Kernels {
   // Divides by the sum, after adding a sink (a key without value, one logit a row; null: none).
   void (*finish)(int32_t rows, int32_t dim, const float* sinks, const AttentionState& total);
 
-  void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);   // weight null: 1
-  void (*pack_i8)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);   // n a multiple of 32
-  void (*pack_bf16)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to); // n even
+  void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);  // weight null: 1
+  void (*pack_i8)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);         // n a multiple of 32
+  void (*pack_bf16)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);       // n even
   void (*pack_f32)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);
-  void (*rope)(float* head, const float* cos, const float* sin, int64_t half);               // pairs (i, i + half)
+  void (*rope)(float* head, const float* cos, const float* sin, int64_t half);  // pairs (i, i + half)
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
   void (*gelu_tanh_mul)(const float* gate, const float* up, int64_t n, float* out);
   void (*softcap)(float* x, int64_t n, float cap);
   // log(sum(exp(x))).
   float (*log_sum_exp)(const float* x, int64_t n);
   // One token's K and V into slot `slot` of a page (layouts above). head_dim_padded - head_dim lanes become 0.
-  void (*store_kv_bf16)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot, uint8_t* page);
-  void (*store_kv_f32)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot, uint8_t* page);
+  void (*store_kv_bf16)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot,
+                        uint8_t* page);
+  void (*store_kv_f32)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot,
+                       uint8_t* page);
 };
 
 const Kernels& scalar_kernels();
-const Kernels* avx512_kernels();   // null where the CPU lacks AVX-512 VNNI or BF16
+const Kernels* avx512_kernels();  // null where the CPU lacks AVX-512 VNNI or BF16
 
 }  // namespace quire::cpu

@@ -28,7 +28,8 @@ struct TestStrip {
     for (int64_t i = 0; i < matrix.layout.bytes; ++i) bytes[i] = static_cast<uint8_t>(random());
     const bool floats = !format.integer();
     // 16-bit scales, and 16-bit weights: keep the exponent small.
-    const int64_t wide_end = format.super() ? matrix.layout.scales : (floats ? matrix.layout.bytes : matrix.layout.quants);
+    const int64_t wide_end =
+        format.super() ? matrix.layout.scales : (floats ? matrix.layout.bytes : matrix.layout.quants);
     if (format.quants == Quants::kF32) {
       for (int64_t i = 0; i < matrix.layout.bytes / 4; ++i) {
         const float value = std::normal_distribution<float>()(random);
@@ -43,8 +44,12 @@ struct TestStrip {
     }
     matrix.data = memory.data();
     const auto* base = reinterpret_cast<const uint8_t*>(memory.data());
-    view = {.super = base, .scales = base + matrix.layout.scales, .mins = base + matrix.layout.mins, .quants = base + matrix.layout.quants,
-            .k_padded = k_padded, .group_shift = 0};
+    view = {.super = base,
+            .scales = base + matrix.layout.scales,
+            .mins = base + matrix.layout.mins,
+            .quants = base + matrix.layout.quants,
+            .k_padded = k_padded,
+            .group_shift = 0};
     for (int32_t group = format.group; group > 32; group /= 2) ++view.group_shift;
   }
 
@@ -75,7 +80,8 @@ std::vector<TileFormat> formats() {
   std::vector<TileFormat> all;
   for (const DTypeInfo& info : all_dtypes()) all.push_back(tile_format(info.dtype));
   // Groups wider than the activations', as GPTQ and AWQ checkpoints have them, and bf16 scales.
-  for (const int32_t group : {64, 128, 1024}) all.push_back({.quants = Quants::kI4, .scale = Scale::kF16, .zero = 8, .group = group});
+  for (const int32_t group : {64, 128, 1024})
+    all.push_back({.quants = Quants::kI4, .scale = Scale::kF16, .zero = 8, .group = group});
   all.push_back({.quants = Quants::kI4, .scale = Scale::kBF16, .zero = 8, .group = 128});
   all.push_back({.quants = Quants::kI8, .scale = Scale::kBF16, .zero = 128, .group = 1024});
   return all;
@@ -96,7 +102,8 @@ TEST(Linear, ScalarMatchesAPlainProduct) {
         double want = 0;
         double size = 0;
         for (int64_t i = 0; i < k; ++i) {
-          const double term = static_cast<double>(weights[static_cast<size_t>(i)]) * rows.values[static_cast<size_t>(m * k + i)];
+          const double term =
+              static_cast<double>(weights[static_cast<size_t>(i)]) * rows.values[static_cast<size_t>(m * k + i)];
           want += term;
           size += std::abs(term);
         }
@@ -138,7 +145,8 @@ TEST(Linear, Avx512MatchesScalar) {
         for (const ActKind kind : {ActKind::kI8, ActKind::kBF16, ActKind::kF32}) {
           const LinearFn reference = scalar_kernels().linear(format, kind);
           const LinearFn kernel = fast->linear(format, kind);
-          if (kind == ActKind::kI8 ? !format.integer() : (kind == ActKind::kBF16 && format.quants != Quants::kBF16)) continue;
+          if (kind == ActKind::kI8 ? !format.integer() : (kind == ActKind::kBF16 && format.quants != Quants::kBF16))
+            continue;
           ASSERT_NE(kernel, nullptr);
           std::vector<float> want(static_cast<size_t>(rows * kN));
           std::vector<float> got(static_cast<size_t>(rows * kN), NAN);
@@ -149,7 +157,8 @@ TEST(Linear, Avx512MatchesScalar) {
             if (kind == ActKind::kI8) {
               ASSERT_EQ(got[i], want[i]) << "quants " << static_cast<int>(format.quants) << " rows " << rows;
             } else {
-              ASSERT_NEAR(got[i], want[i], 2e-3 * (1 + std::abs(want[i]))) << "quants " << static_cast<int>(format.quants) << " rows " << rows;
+              ASSERT_NEAR(got[i], want[i], 2e-3 * (1 + std::abs(want[i])))
+                  << "quants " << static_cast<int>(format.quants) << " rows " << rows;
             }
           }
         }

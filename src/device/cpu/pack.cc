@@ -47,7 +47,9 @@ void pack_group(Quants quants, const uint8_t* q, std::byte* lines) {
   }
 }
 
-int64_t group_line_bytes(const PackedMatrix& m) { return (m.layout.bytes - m.layout.quants) / (m.layout.k_padded / kActGroup); }
+int64_t group_line_bytes(const PackedMatrix& m) {
+  return (m.layout.bytes - m.layout.quants) / (m.layout.k_padded / kActGroup);
+}
 
 }  // namespace
 
@@ -173,7 +175,8 @@ ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t
   return result;
 }
 
-void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t first, int64_t n, float* out) {
+void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t first, int64_t n,
+                      float* out) {
   const TileFormat& format = matrix.format;
   for (int64_t k = first; k < first + n; ++k) {
     float value = 0;

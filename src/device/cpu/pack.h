@@ -16,7 +16,7 @@ struct PackedMatrix {
   StripLayout layout;
   int64_t n = 0;
   int64_t k = 0;
-  const std::byte* data = nullptr;   // 64-byte aligned, strip_count(n) * layout.bytes
+  const std::byte* data = nullptr;  // 64-byte aligned, strip_count(n) * layout.bytes
 
   const std::byte* strip(int64_t index) const { return data + index * layout.bytes; }
 };
@@ -40,13 +40,14 @@ class StripPacker {
   StripLayout layout_;
   int64_t groups_ = 0;
   int64_t supers_ = 0;
-  std::vector<uint8_t> q_;             // [16][k_padded]
-  std::vector<uint16_t> row16_;        // scratch of one row: scales, mins, super scales, super mins
+  std::vector<uint8_t> q_;       // [16][k_padded]
+  std::vector<uint16_t> row16_;  // scratch of one row: scales, mins, super scales, super mins
   std::vector<uint8_t> row8_;
 };
 
 // Decodes K [first, first + n) of one row of a strip, exactly as the stored type decodes.
-void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t first, int64_t n, float* out);
+void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t first, int64_t n,
+                      float* out);
 
 // Integer value q of (row, k) before zero, scale and min are applied.
 int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t k);

@@ -22,7 +22,8 @@ std::vector<std::byte> random_rows(DType dtype, int64_t rows, int64_t k, std::mt
 TEST(Pack, StripsDecodeToTheStoredValues) {
   for (const DTypeInfo& info : all_dtypes()) {
     std::mt19937_64 random(7);
-    for (const int64_t k : {int64_t{info.block_elements} * (info.block_elements == 256 ? 3 : 1), int64_t{info.block_elements} * 96 / std::min(info.block_elements, 32)}) {
+    for (const int64_t k : {int64_t{info.block_elements} * (info.block_elements == 256 ? 3 : 1),
+                            int64_t{info.block_elements} * 96 / std::min(info.block_elements, 32)}) {
       const int64_t n = 37;
       const std::vector<std::byte> stored = random_rows(info.dtype, n, k, random);
       PackedMatrix matrix;
@@ -44,7 +45,8 @@ TEST(Pack, StripsDecodeToTheStoredValues) {
       std::vector<float> want(static_cast<size_t>(k));
       std::vector<float> got(static_cast<size_t>(matrix.layout.k_padded));
       for (int64_t row = 0; row < strip_count(n) * kStripRows; ++row) {
-        decode_strip_row(matrix, matrix.strip(row / kStripRows), row % kStripRows, 0, matrix.layout.k_padded, got.data());
+        decode_strip_row(matrix, matrix.strip(row / kStripRows), row % kStripRows, 0, matrix.layout.k_padded,
+                         got.data());
         if (row < n) info.decode(stored.data() + row * row_bytes(info.dtype, k), k / info.block_elements, want.data());
         for (int64_t i = 0; i < matrix.layout.k_padded; ++i) {
           const float expected = row < n && i < k ? want[static_cast<size_t>(i)] : 0.0f;
@@ -60,7 +62,8 @@ TEST(StripLayout, TakesNoMoreThanTheFile) {
   const struct {
     DType dtype;
     double bits;
-  } kExpected[] = {{DType::kQ4_0, 4.5}, {DType::kQ4_1, 5.0}, {DType::kQ5_0, 5.5}, {DType::kQ8_0, 8.5}, {DType::kBF16, 16.0}, {DType::kQ4_K, 4.625}, {DType::kQ6_K, 6.5625}};
+  } kExpected[] = {{DType::kQ4_0, 4.5},  {DType::kQ4_1, 5.0},   {DType::kQ5_0, 5.5},   {DType::kQ8_0, 8.5},
+                   {DType::kBF16, 16.0}, {DType::kQ4_K, 4.625}, {DType::kQ6_K, 6.5625}};
   for (const auto& e : kExpected) {
     const StripLayout layout = strip_layout(tile_format(e.dtype), 2048);
     EXPECT_DOUBLE_EQ(static_cast<double>(layout.bytes) * 8 / (kStripRows * 2048), e.bits) << dtype_info(e.dtype).name;

@@ -56,7 +56,9 @@ TEST(RowOps, GatedActivations) {
     for (size_t i = 0; i < gate.size(); ++i) {
       const double g = gate[i];
       EXPECT_NEAR(silu[i], g / (1 + std::exp(-g)) * up[i], 1e-5 * (1 + std::abs(g))) << kernels->name;
-      EXPECT_NEAR(gelu[i], 0.5 * g * (1 + std::tanh(std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g))) * up[i], 1e-5 * (1 + std::abs(g))) << kernels->name;
+      EXPECT_NEAR(gelu[i], 0.5 * g * (1 + std::tanh(std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g))) * up[i],
+                  1e-5 * (1 + std::abs(g)))
+          << kernels->name;
     }
   }
 }
@@ -67,7 +69,8 @@ TEST(RowOps, LogSumExpAndSoftcap) {
       auto x = random_values(n, 10, 5);
       double sum = 0;
       for (const float value : x) sum += std::exp(static_cast<double>(value) - x[0]);
-      EXPECT_NEAR(kernels->log_sum_exp(x.data(), static_cast<int64_t>(n)), x[0] + std::log(sum), 1e-5 * (1 + std::abs(x[0])));
+      EXPECT_NEAR(kernels->log_sum_exp(x.data(), static_cast<int64_t>(n)), x[0] + std::log(sum),
+                  1e-5 * (1 + std::abs(x[0])));
       const auto before = x;
       kernels->softcap(x.data(), static_cast<int64_t>(n), 30.0f);
       for (size_t i = 0; i < n; ++i) EXPECT_NEAR(x[i], 30 * std::tanh(before[i] / 30), 1e-5 * 30);
@@ -85,7 +88,15 @@ TEST(RowOps, PackInt8) {
     int32_t neg16[4];
     int32_t neg32[2];
     float scaled[2];
-    const PanelSlot slot{.rows = 1, .slot = 0, .q = q, .scales = scales, .neg_sums16 = neg16, .neg_sums32 = neg32, .scaled_sums32 = scaled, .bf16 = nullptr, .f32 = nullptr};
+    const PanelSlot slot{.rows = 1,
+                         .slot = 0,
+                         .q = q,
+                         .scales = scales,
+                         .neg_sums16 = neg16,
+                         .neg_sums32 = neg32,
+                         .scaled_sums32 = scaled,
+                         .bf16 = nullptr,
+                         .f32 = nullptr};
     kernels->pack_i8(x.data(), 0, 64, slot);
     int32_t sum = 0;
     for (size_t i = 0; i < 32; ++i) {

@@ -11,6 +11,7 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/row_ops.inc"
+// Needs what stands above.
 #include "device/cpu/attention_merge.inc"
 
 // One strip seen through pack.h's accessors, which know every layout.
@@ -24,7 +25,8 @@ Strip strip_of(const TileFormat& format, const StripView& view) {
   strip.matrix.format = format;
   strip.matrix.k = view.k_padded;
   strip.matrix.layout = strip_layout(format, view.k_padded);
-  strip.data = reinterpret_cast<const std::byte*>(format.super() ? view.super : (format.integer() ? view.scales : view.quants));
+  strip.data =
+      reinterpret_cast<const std::byte*>(format.super() ? view.super : (format.integer() ? view.scales : view.quants));
   return strip;
 }
 
@@ -36,7 +38,8 @@ void linear_i8(const TileFormat& format, const StripView& view, const Panel& pan
     for (int64_t first = 0; first < view.k_padded; first += part) {
       const ScaleMin w = strip_scale(strip.matrix, strip.data, lane, first / format.group);
       int quants[32];
-      for (int64_t i = 0; i < part; ++i) quants[i] = strip_quant(strip.matrix, strip.data, lane, first + i) - format.zero;
+      for (int64_t i = 0; i < part; ++i)
+        quants[i] = strip_quant(strip.matrix, strip.data, lane, first + i) - format.zero;
       for (int m = 0; m < panel.rows; ++m) {
         int isum = 0;
         int sum = 0;
@@ -60,7 +63,8 @@ float float_activation(const Panel& panel, ActKind kind, int64_t k, int m) {
 }
 
 template <ActKind kKind>
-void linear_decoded(const TileFormat& format, const StripView& view, const Panel& panel, float* out, int64_t out_stride) {
+void linear_decoded(const TileFormat& format, const StripView& view, const Panel& panel, float* out,
+                    int64_t out_stride) {
   Strip strip = strip_of(format, view);
   strip.matrix.data = strip.data;
   constexpr int64_t kPiece = 256;
@@ -89,7 +93,8 @@ struct PageBf16 {
     return bf16_to_f32(load_u16(page + ((d / 2 * kPageTokens + token) * 2 + d % 2) * 2));
   }
   static float value(const uint8_t* page, int32_t dim, int64_t token, int32_t d) {
-    return bf16_to_f32(load_u16(page + (static_cast<int64_t>(dim) * kPageTokens + (token / 2 * dim + d) * 2 + token % 2) * 2));
+    return bf16_to_f32(
+        load_u16(page + (static_cast<int64_t>(dim) * kPageTokens + (token / 2 * dim + d) * 2 + token % 2) * 2));
   }
   static float rounded(float x) { return bf16_to_f32(f32_to_bf16(x)); }
 };
@@ -100,7 +105,9 @@ struct PageF32 {
     memcpy(&value, p, sizeof value);
     return value;
   }
-  static float key(const uint8_t* page, int32_t, int64_t token, int32_t d) { return load(page + (d * kPageTokens + token) * 4); }
+  static float key(const uint8_t* page, int32_t, int64_t token, int32_t d) {
+    return load(page + (d * kPageTokens + token) * 4);
+  }
   static float value(const uint8_t* page, int32_t dim, int64_t token, int32_t d) {
     return load(page + (static_cast<int64_t>(dim) * kPageTokens + token * dim + d) * 4);
   }
@@ -134,7 +141,8 @@ void attend_tile(const AttentionRows& in, int32_t row, int64_t first, int64_t la
     const float weight = state_weight(weights[token - first], peak);
     const float stored = Page::rounded(weight);
     const uint8_t* page = page_of(in, token);
-    for (int32_t d = 0; d < in.head_dim; ++d) out[d] += stored * Page::value(page, in.head_dim_padded, token % kPageTokens, d);
+    for (int32_t d = 0; d < in.head_dim; ++d)
+      out[d] += stored * Page::value(page, in.head_dim_padded, token % kPageTokens, d);
     sum += weight;
   }
   state.max[row] = peak;

@@ -10,13 +10,19 @@ int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1
 // Bytes of the quants of 16 rows x 32 K.
 int64_t quant_bytes_per_group(Quants quants) {
   switch (quants) {
-    case Quants::kI4: return 4 * kLineBytes;
-    case Quants::kI5: return 5 * kLineBytes;
-    case Quants::kI6: return 6 * kLineBytes;
-    case Quants::kI8: return 8 * kLineBytes;
+    case Quants::kI4:
+      return 4 * kLineBytes;
+    case Quants::kI5:
+      return 5 * kLineBytes;
+    case Quants::kI6:
+      return 6 * kLineBytes;
+    case Quants::kI8:
+      return 8 * kLineBytes;
     case Quants::kBF16:
-    case Quants::kF16: return 16 * kLineBytes;
-    case Quants::kF32: return 32 * kLineBytes;
+    case Quants::kF16:
+      return 16 * kLineBytes;
+    case Quants::kF32:
+      return 32 * kLineBytes;
   }
   return 0;
 }
@@ -25,23 +31,39 @@ int64_t quant_bytes_per_group(Quants quants) {
 
 TileFormat tile_format(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return {.quants = Quants::kF32};
-    case DType::kF16: return {.quants = Quants::kF16};
-    case DType::kBF16: return {.quants = Quants::kBF16};
-    case DType::kQ4_0: return {.quants = Quants::kI4, .scale = Scale::kF16, .zero = 8, .group = 32};
-    case DType::kQ4_1: return {.quants = Quants::kI4, .scale = Scale::kF16, .mins = true, .group = 32};
-    case DType::kQ5_0: return {.quants = Quants::kI5, .scale = Scale::kF16, .zero = 16, .group = 32};
-    case DType::kQ5_1: return {.quants = Quants::kI5, .scale = Scale::kF16, .mins = true, .group = 32};
-    case DType::kQ8_0: return {.quants = Quants::kI8, .scale = Scale::kF16, .zero = 128, .group = 32};
-    case DType::kQ2_K: return {.quants = Quants::kI4, .scale = Scale::kSubU8, .mins = true, .group = 16};
-    case DType::kQ3_K: return {.quants = Quants::kI4, .scale = Scale::kSubI8, .zero = 4, .group = 16};
-    case DType::kQ4_K: return {.quants = Quants::kI4, .scale = Scale::kSubU8, .mins = true, .group = 32};
-    case DType::kQ5_K: return {.quants = Quants::kI5, .scale = Scale::kSubU8, .mins = true, .group = 32};
-    case DType::kQ6_K: return {.quants = Quants::kI6, .scale = Scale::kSubI8, .zero = 32, .group = 16};
+    case DType::kF32:
+      return {.quants = Quants::kF32};
+    case DType::kF16:
+      return {.quants = Quants::kF16};
+    case DType::kBF16:
+      return {.quants = Quants::kBF16};
+    case DType::kQ4_0:
+      return {.quants = Quants::kI4, .scale = Scale::kF16, .zero = 8, .group = 32};
+    case DType::kQ4_1:
+      return {.quants = Quants::kI4, .scale = Scale::kF16, .mins = true, .group = 32};
+    case DType::kQ5_0:
+      return {.quants = Quants::kI5, .scale = Scale::kF16, .zero = 16, .group = 32};
+    case DType::kQ5_1:
+      return {.quants = Quants::kI5, .scale = Scale::kF16, .mins = true, .group = 32};
+    case DType::kQ8_0:
+      return {.quants = Quants::kI8, .scale = Scale::kF16, .zero = 128, .group = 32};
+    case DType::kQ2_K:
+      return {.quants = Quants::kI4, .scale = Scale::kSubU8, .mins = true, .group = 16};
+    case DType::kQ3_K:
+      return {.quants = Quants::kI4, .scale = Scale::kSubI8, .zero = 4, .group = 16};
+    case DType::kQ4_K:
+      return {.quants = Quants::kI4, .scale = Scale::kSubU8, .mins = true, .group = 32};
+    case DType::kQ5_K:
+      return {.quants = Quants::kI5, .scale = Scale::kSubU8, .mins = true, .group = 32};
+    case DType::kQ6_K:
+      return {.quants = Quants::kI6, .scale = Scale::kSubI8, .zero = 32, .group = 16};
     // The codebook types become the integers they stand for; that takes 8 bits a weight instead of 4, and no table.
-    case DType::kIQ4_NL: return {.quants = Quants::kI8, .scale = Scale::kF16, .zero = 128, .group = 32};
-    case DType::kIQ4_XS: return {.quants = Quants::kI8, .scale = Scale::kSubI8, .zero = 128, .group = 32};
-    case DType::kMXFP4: return {.quants = Quants::kI8, .scale = Scale::kBF16, .zero = 128, .group = 32};
+    case DType::kIQ4_NL:
+      return {.quants = Quants::kI8, .scale = Scale::kF16, .zero = 128, .group = 32};
+    case DType::kIQ4_XS:
+      return {.quants = Quants::kI8, .scale = Scale::kSubI8, .zero = 128, .group = 32};
+    case DType::kMXFP4:
+      return {.quants = Quants::kI8, .scale = Scale::kBF16, .zero = 128, .group = 32};
   }
   QUIRE_CHECK(false);
 }

@@ -27,20 +27,20 @@
 namespace quire::cpu {
 
 inline constexpr int64_t kStripRows = 16;
-inline constexpr int64_t kTileK = 64;        // K is padded to this
-inline constexpr int64_t kActGroup = 32;     // K per activation scale
-inline constexpr int64_t kSuperK = 256;      // K per d / dmin of the K-quants
+inline constexpr int64_t kTileK = 64;     // K is padded to this
+inline constexpr int64_t kActGroup = 32;  // K per activation scale
+inline constexpr int64_t kSuperK = 256;   // K per d / dmin of the K-quants
 inline constexpr int64_t kLineBytes = 64;
 
 enum class Quants : uint8_t { kI4, kI5, kI6, kI8, kBF16, kF16, kF32 };
-enum class Scale : uint8_t { kNone, kF16, kBF16, kSubU8, kSubI8 };   // kSub*: integer times the super scale d
+enum class Scale : uint8_t { kNone, kF16, kBF16, kSubU8, kSubI8 };  // kSub*: integer times the super scale d
 
 struct TileFormat {
   Quants quants = Quants::kF32;
   Scale scale = Scale::kNone;
   bool mins = false;
-  uint8_t zero = 0;        // subtracted from q; 0 where there are mins
-  int32_t group = 0;       // K per scale: 16, 32, or a larger multiple of 32
+  uint8_t zero = 0;   // subtracted from q; 0 where there are mins
+  int32_t group = 0;  // K per scale: 16, 32, or a larger multiple of 32
 
   bool integer() const { return scale != Scale::kNone; }
   bool super() const { return scale == Scale::kSubU8 || scale == Scale::kSubI8; }

@@ -11,8 +11,8 @@ namespace quire::arch {
 // another; a model with one kind of layer has one group.
 ModelConfig base_config(const Hparams& hparams);
 
-Result<ModelConfig> llama(const Hparams& hparams);    // Llama 2 and 3, Mistral, SmolLM2, TinyLlama
-Result<ModelConfig> qwen2(const Hparams& hparams);    // Qwen2, Qwen2.5
-Result<ModelConfig> gemma3(const Hparams& hparams);   // Gemma 3, text
+Result<ModelConfig> llama(const Hparams& hparams);   // Llama 2 and 3, Mistral, SmolLM2, TinyLlama
+Result<ModelConfig> qwen2(const Hparams& hparams);   // Qwen2, Qwen2.5
+Result<ModelConfig> gemma3(const Hparams& hparams);  // Gemma 3, text
 
 }  // namespace quire::arch
