@@ -16,9 +16,7 @@ struct ChatTemplate::Program : jinja::Program {};
 namespace {
 
 // bos_token, eos_token, image_token and their like are the model's own words, whoever passes them.
-bool is_special_token(std::string_view name) {
-  return name.ends_with("_token") || name == "additional_special_tokens";
-}
+bool is_special_token(std::string_view name) { return name.ends_with("_token") || name == "additional_special_tokens"; }
 
 // The value, strings and lists of strings alike, with the template as its author.
 Value as_template(Runtime& runtime, const Value& value) {

@@ -21,23 +21,41 @@ struct SlotRef {
 // What happens to the variables of a scope when control enters it.
 struct Scope {
   enum class Load : uint8_t {
-    kParameter,   // set by who enters the scope
-    kContext,     // looked up among the variables of the rendering
-    kAlias,       // copied from the enclosing scope
+    kParameter,  // set by who enters the scope
+    kContext,    // looked up among the variables of the rendering
+    kAlias,      // copied from the enclosing scope
     kUnset,
   };
   struct Entry {
     int slot;
     Load load;
-    std::string name;   // kContext
-    SlotRef source;     // kAlias
+    std::string name;  // kContext
+    SlotRef source;    // kAlias
   };
   std::vector<Entry> entries;
 };
 
 enum class ExprKind : uint8_t {
-  kConstant, kName, kTuple, kList, kDict, kNegate, kPlus, kNot, kBinary, kLogical, kCompare, kConcat, kConditional,
-  kAttribute, kItem, kSlice, kCall, kFilter, kTest, kNamespaceAttribute,
+  kConstant,
+  kName,
+  kTuple,
+  kList,
+  kDict,
+  kNegate,
+  kPlus,
+  kNot,
+  kBinary,
+  kLogical,
+  kCompare,
+  kConcat,
+  kConditional,
+  kAttribute,
+  kItem,
+  kSlice,
+  kCall,
+  kFilter,
+  kTest,
+  kNamespaceAttribute,
 };
 
 struct Expr {
@@ -45,16 +63,16 @@ struct Expr {
   virtual ~Expr() = default;
   ExprKind kind;
   int line;
-  int height = 1;   // levels of nodes below and including this one
+  int height = 1;  // levels of nodes below and including this one
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-using Literal = std::variant<std::monostate, bool, Int, double, std::string>;   // monostate: none
+using Literal = std::variant<std::monostate, bool, Int, double, std::string>;  // monostate: none
 
 struct Constant : Expr {
   Constant(int line_of, Literal literal) : Expr(ExprKind::kConstant, line_of), value(std::move(literal)) {}
   Literal value;
-  int index = -1;   // among the constants of the program
+  int index = -1;  // among the constants of the program
 };
 
 struct Name : Expr {
@@ -72,7 +90,7 @@ struct NamespaceAttribute : Expr {
   SlotRef slot;
 };
 
-struct Items : Expr {   // tuple or list
+struct Items : Expr {  // tuple or list
   using Expr::Expr;
   std::vector<ExprPtr> items;
 };
@@ -82,7 +100,7 @@ struct DictDisplay : Expr {
   std::vector<std::pair<ExprPtr, ExprPtr>> entries;
 };
 
-struct Unary : Expr {   // negate, plus, not
+struct Unary : Expr {  // negate, plus, not
   using Expr::Expr;
   ExprPtr operand;
 };
@@ -114,7 +132,7 @@ struct Concat : Expr {
 
 struct Conditional : Expr {
   explicit Conditional(int line_of) : Expr(ExprKind::kConditional, line_of) {}
-  ExprPtr condition, then, otherwise;   // otherwise may be null
+  ExprPtr condition, then, otherwise;  // otherwise may be null
 };
 
 struct Attribute : Expr {
@@ -130,13 +148,13 @@ struct Item : Expr {
 
 struct SliceItem : Expr {
   explicit SliceItem(int line_of) : Expr(ExprKind::kSlice, line_of) {}
-  ExprPtr object, start, stop, step;   // bounds may be null
+  ExprPtr object, start, stop, step;  // bounds may be null
 };
 
 struct CallArguments {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
-  ExprPtr more_positional, more_named;   // *x and **x
+  ExprPtr more_positional, more_named;  // *x and **x
 };
 
 struct CallExpr : Expr {
@@ -148,14 +166,25 @@ struct CallExpr : Expr {
 // A filter or test. `builtin` is null where the name is unknown, which counts only if the node is evaluated.
 struct Applied : Expr {
   using Expr::Expr;
-  ExprPtr subject;   // null: the text captured by a filter block or set block
+  ExprPtr subject;  // null: the text captured by a filter block or set block
   std::string name;
   const Builtin* builtin = nullptr;
   CallArguments arguments;
 };
 
 enum class StatementKind : uint8_t {
-  kOutput, kIf, kFor, kSet, kSetBlock, kWith, kScope, kFilterBlock, kMacro, kCallBlock, kBreak, kContinue,
+  kOutput,
+  kIf,
+  kFor,
+  kSet,
+  kSetBlock,
+  kWith,
+  kScope,
+  kFilterBlock,
+  kMacro,
+  kCallBlock,
+  kBreak,
+  kContinue,
 };
 
 struct Statement {
@@ -170,7 +199,7 @@ using Body = std::vector<StatementPtr>;
 struct Output : Statement {
   explicit Output(int line_of) : Statement(StatementKind::kOutput, line_of) {}
   struct Piece {
-    std::string data;   // where expr is null
+    std::string data;  // where expr is null
     ExprPtr expr;
   };
   std::vector<Piece> pieces;
@@ -188,14 +217,14 @@ struct If : Statement {
 
 struct For : Statement {
   explicit For(int line_of) : Statement(StatementKind::kFor, line_of) {}
-  ExprPtr target, iterable, condition;   // condition may be null
-  ExprPtr filter_target;                 // the target again, as the condition's own activation sees it
+  ExprPtr target, iterable, condition;  // condition may be null
+  ExprPtr filter_target;                // the target again, as the condition's own activation sees it
   Body body, otherwise;
   bool recursive = false;
-  int loop_slot = -1;                    // -1: nothing in the body reads `loop`
+  int loop_slot = -1;  // -1: nothing in the body reads `loop`
   Scope body_scope, otherwise_scope, condition_scope;
-  int condition_slots = 0;               // size of the activation the condition runs in
-  int recursive_slots = 0;               // and of that of a recursive loop
+  int condition_slots = 0;  // size of the activation the condition runs in
+  int recursive_slots = 0;  // and of that of a recursive loop
 };
 
 struct Set : Statement {
@@ -205,7 +234,7 @@ struct Set : Statement {
 
 struct SetBlock : Statement {
   explicit SetBlock(int line_of) : Statement(StatementKind::kSetBlock, line_of) {}
-  ExprPtr target, filter;   // filter may be null
+  ExprPtr target, filter;  // filter may be null
   Body body;
   Scope scope;
 };
@@ -217,7 +246,7 @@ struct With : Statement {
   Scope scope;
 };
 
-struct ScopeBlock : Statement {   // {% generation %}
+struct ScopeBlock : Statement {  // {% generation %}
   explicit ScopeBlock(int line_of) : Statement(StatementKind::kScope, line_of) {}
   Body body;
   Scope scope;
@@ -232,13 +261,13 @@ struct FilterBlock : Statement {
 
 // What macros and the bodies of call blocks share.
 struct MacroBody {
-  std::string name;                        // empty: the body of a call block
+  std::string name;  // empty: the body of a call block
   std::vector<std::unique_ptr<Name>> parameters;
-  std::vector<ExprPtr> defaults;           // of the last parameters
+  std::vector<ExprPtr> defaults;  // of the last parameters
   Body body;
   Scope scope;
   int slots = 0;
-  int caller_slot = -1, kwargs_slot = -1, varargs_slot = -1;   // -1: not used by the body
+  int caller_slot = -1, kwargs_slot = -1, varargs_slot = -1;  // -1: not used by the body
 };
 
 struct Macro : Statement {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "text/jinja/iteration.h"
 #include "text/jinja/characters.h"
+#include "text/jinja/iteration.h"
 
 namespace quire::jinja {
 namespace {
@@ -15,22 +15,22 @@ bool one_of(std::span<const std::string_view> names, std::string_view name) {
 // What every Python object has; the sandbox hides it.
 bool is_internal_name(std::string_view name) {
   static constexpr std::string_view kNames[] = {
-      "__class__",  "__delattr__", "__dict__",   "__dir__",     "__doc__",    "__eq__",         "__format__",
-      "__ge__",     "__getattribute__", "__gt__", "__hash__",   "__init__",   "__init_subclass__", "__le__",
-      "__lt__",     "__module__",  "__ne__",     "__new__",     "__reduce__", "__reduce_ex__",  "__repr__",
-      "__setattr__", "__sizeof__", "__str__",    "__subclasshook__"};
+      "__class__",         "__delattr__",   "__dict__",         "__dir__",     "__doc__",    "__eq__",
+      "__format__",        "__ge__",        "__getattribute__", "__gt__",      "__hash__",   "__init__",
+      "__init_subclass__", "__le__",        "__lt__",           "__module__",  "__ne__",     "__new__",
+      "__reduce__",        "__reduce_ex__", "__repr__",         "__setattr__", "__sizeof__", "__str__",
+      "__subclasshook__"};
   return one_of(kNames, name);
 }
 
 // Methods that change their object, which an immutable sandbox does not hand out.
 bool is_forbidden(const Value& object, std::string_view name) {
-  static constexpr std::string_view kOfList[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
+  static constexpr std::string_view kOfList[] = {"append", "clear", "pop",    "reverse",
+                                                 "insert", "sort",  "extend", "remove"};
   static constexpr std::string_view kOfDict[] = {"clear", "pop", "popitem", "setdefault", "update"};
   if (object.is(Kind::kList)) return one_of(kOfList, name);
   return object.is(Kind::kDict) && one_of(kOfDict, name);
 }
-
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 Value no_attribute(Runtime& runtime, const Value& object, std::string_view name) {
   const std::string kind = object.is(Kind::kNone) ? "None" : quoted(std::string(type_name(object)) + " object");
@@ -38,8 +38,8 @@ Value no_attribute(Runtime& runtime, const Value& object, std::string_view name)
 }
 
 Value unsafe(Runtime& runtime, const Value& object, std::string_view name) {
-  return runtime.undefined("access to attribute " + quoted(name) + " of a '" + std::string(type_name(object)) +
-                           "' object is unsafe");
+  return runtime.undefined("access to attribute " + quoted(name) + " of a " + quoted(type_name(object)) +
+                           " object is unsafe");
 }
 
 std::span<const Builtin> methods_of(const Value& object) {
@@ -175,7 +175,7 @@ Result<std::optional<Value>> find_attribute(Runtime& runtime, const Value& objec
 }
 
 Result<Value> get_attribute(Runtime& runtime, const Value& object, std::string_view name) {
-  if (object.is(Kind::kUndefined)) return invalid_argument(object.undefined_message());
+  if (object.is(Kind::kUndefined) && !is_internal_name(name)) return invalid_argument(object.undefined_message());
   QUIRE_ASSIGN_OR_RETURN(auto attribute, find_attribute(runtime, object, name));
   if (attribute) return std::move(*attribute);
   if (object.is(Kind::kDict)) {
@@ -188,17 +188,18 @@ Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key) 
   QUIRE_ASSIGN_OR_RETURN(auto value, find_key(runtime, object, key));
   if (value) return std::move(*value);
   if (!key.is(Kind::kString)) {
-    return runtime.undefined("a '" + std::string(type_name(object)) + "' object has no such element");
+    return runtime.undefined("a " + quoted(type_name(object)) + " object has no such element");
   }
   QUIRE_ASSIGN_OR_RETURN(auto attribute, find_attribute(runtime, object, key.text().bytes));
   if (attribute) return std::move(*attribute);
   return no_attribute(runtime, object, key.text().bytes);
 }
 
-Result<Value> get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step) {
+Result<Value> get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
+                        const Value& step) {
   if (object.is(Kind::kUndefined)) return invalid_argument(object.undefined_message());
   if (!object.is_sequence() && !object.is(Kind::kString) && !object.is(Kind::kRange)) {
-    return invalid_argument("a value of type '" + std::string(type_name(object)) + "' cannot be sliced");
+    return invalid_argument("a value of type " + quoted(type_name(object)) + " cannot be sliced");
   }
   QUIRE_ASSIGN_OR_RETURN(const int64_t size, length(runtime, object));
   QUIRE_ASSIGN_OR_RETURN(const Slice slice, resolve_slice(start, stop, step, size));

@@ -13,7 +13,8 @@ Result<Value> get_attribute(Runtime& runtime, const Value& object, std::string_v
 // value[key]: the key first, then the attribute of that name.
 Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key);
 // Bounds that are absent are kMissing or kNone.
-Result<Value> get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step);
+Result<Value> get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
+                        const Value& step);
 // Only what Python's getattr() finds.
 Result<std::optional<Value>> find_attribute(Runtime& runtime, const Value& object, std::string_view name);
 

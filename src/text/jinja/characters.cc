@@ -47,8 +47,8 @@ bool is_case_ignorable(char32_t c) {
   if (c == '\'' || c == '.' || c == ':' || c == '^' || c == '`' || c == 0xA8 || c == 0xAD || c == 0xB7) return true;
   if (c == 0x2018 || c == 0x2019 || c == 0x2024 || c == 0x2027) return true;
   const auto kind = category(c);
-  return kind == Category::kMn || kind == Category::kMe || kind == Category::kCf ||
-         kind == Category::kLm || kind == Category::kSk;
+  return kind == Category::kMn || kind == Category::kMe || kind == Category::kCf || kind == Category::kLm ||
+         kind == Category::kSk;
 }
 
 // A sigma at `at` (its end is `after`) ends a word: a cased letter before it and none behind.
@@ -158,8 +158,8 @@ bool is_identifier_start(char32_t c) {
 bool is_identifier_part(char32_t c) {
   if (is_identifier_start(c) || (c >= '0' && c <= '9')) return true;
   const auto kind = category(c);
-  return c >= 0x80 && (kind == Category::kMn || kind == Category::kMc || kind == Category::kNd ||
-                       kind == Category::kPc);
+  return c >= 0x80 &&
+         (kind == Category::kMn || kind == Category::kMc || kind == Category::kNd || kind == Category::kPc);
 }
 
 std::string_view strip_space(std::string_view text) {
@@ -205,16 +205,17 @@ void map_case(const Text& text, Case how, TextBuilder& out) {
 }
 
 void map_word(const Text& text, size_t begin, size_t end, TextBuilder& out) {
-  const std::string_view word = std::string_view(text.bytes).substr(0, end);
-  for (size_t at = begin; at < end;) {
-    const size_t from = at;
-    const Origin origin = text.origin_at(from);
-    const char32_t c = next_code_point(word, at);
-    if (from == begin) {
-      append_upper(c, origin, out);
-    } else {
-      append_lower(c, Position{word.substr(begin), from - begin, at - begin}, origin, out);
-    }
+  if (begin == end) return;
+  size_t at = begin;
+  append_upper(next_code_point(text.bytes, at), text.origin_at(begin), out);
+  // The rest is a string of its own to Python, which matters to a sigma.
+  const size_t rest_begin = at;
+  const std::string_view rest = std::string_view(text.bytes).substr(rest_begin, end - rest_begin);
+  for (size_t from = 0; from < rest.size();) {
+    size_t after = from;
+    const char32_t c = next_code_point(rest, after);
+    append_lower(c, Position{rest, from, after}, text.origin_at(rest_begin + from), out);
+    from = after;
   }
 }
 

@@ -16,8 +16,8 @@ bool is_numeric(char32_t c);
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_title(char32_t c);
-bool is_printable(char32_t c);   // shown as itself by repr()
-bool is_word(char32_t c);        // \w of a pattern
+bool is_printable(char32_t c);  // shown as itself by repr()
+bool is_word(char32_t c);       // \w of a pattern
 bool is_identifier_start(char32_t c);
 bool is_identifier_part(char32_t c);
 

@@ -36,8 +36,8 @@ bool equal_ranges(const Range& left, const Range& right) {
 Status not_ordered(const Value& left, const Value& right) {
   if (left.is(Kind::kUndefined)) return invalid_argument(left.undefined_message());
   if (right.is(Kind::kUndefined)) return invalid_argument(right.undefined_message());
-  return invalid_argument("values of types '" + std::string(type_name(left)) + "' and '" +
-                          std::string(type_name(right)) + "' have no order");
+  return invalid_argument("values of types " + quoted(type_name(left)) + " and " + quoted(type_name(right)) +
+                          " have no order");
 }
 
 Result<std::optional<int>> compare_items(Runtime& runtime, const std::vector<Value>& left,
@@ -64,8 +64,10 @@ Status merge_sort(Runtime& runtime, const std::vector<Value>& keys, bool reverse
     QUIRE_ASSIGN_OR_RETURN(const auto by_key, compare(runtime, reverse ? a : b, reverse ? b : a));
     merged.push_back(by_key && *by_key < 0 ? order[right++] : order[left++]);
   }
-  merged.insert(merged.end(), order.begin() + static_cast<ptrdiff_t>(left), order.begin() + static_cast<ptrdiff_t>(middle));
-  merged.insert(merged.end(), order.begin() + static_cast<ptrdiff_t>(right), order.begin() + static_cast<ptrdiff_t>(end));
+  merged.insert(merged.end(), order.begin() + static_cast<ptrdiff_t>(left),
+                order.begin() + static_cast<ptrdiff_t>(middle));
+  merged.insert(merged.end(), order.begin() + static_cast<ptrdiff_t>(right),
+                order.begin() + static_cast<ptrdiff_t>(end));
   std::copy(merged.begin(), merged.end(), order.begin() + static_cast<ptrdiff_t>(begin));
   return Status();
 }
@@ -144,14 +146,14 @@ Result<std::optional<int>> compare(Runtime& runtime, const Value& left, const Va
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& item) {
   if (container.is(Kind::kString)) {
     if (!item.is(Kind::kString)) {
-      return invalid_argument("'in <string>' requires a string on the left, not '" + std::string(type_name(item)) + "'");
+      return invalid_argument("'in <string>' requires a string on the left, not " + quoted(type_name(item)));
     }
     QUIRE_RETURN_IF_ERROR(runtime.charge_bytes(container.text().bytes.size()));
     return container.text().bytes.find(item.text().bytes) != std::string::npos;
   }
   const bool keys = container.is(Kind::kDictView) && container.dict_view().part() == DictView::Part::kKeys;
   if (container.is(Kind::kDict) || keys) {
-    if (!hashable(item)) return invalid_argument("unhashable type: '" + std::string(type_name(item)) + "'");
+    if (!hashable(item)) return invalid_argument("unhashable type: " + quoted(type_name(item)));
     const Dict& dict = keys ? container.dict_view().dict() : container.dict();
     return dict.find(item) != nullptr;
   }

@@ -3,11 +3,11 @@
 #include <set>
 
 #include "text/jinja/ast_walk.h"
+#include "text/jinja/code_points.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/parser.h"
 #include "text/jinja/symbols.h"
 #include "text/jinja/tests.h"
-#include "text/jinja/code_points.h"
 
 namespace quire::jinja {
 namespace {
@@ -153,9 +153,9 @@ class Resolver {
  private:
   struct Frame {
     Symbols* symbols;
-    FunctionSlots* function;   // whose activation the code runs in
-    bool in_loop;              // break and continue are allowed
-    bool optional;             // may never run: unknown filters and tests are allowed
+    FunctionSlots* function;  // whose activation the code runs in
+    bool in_loop;             // break and continue are allowed
+    bool optional;            // may never run: unknown filters and tests are allowed
 
     Frame inner(Symbols& scope) const { return {&scope, function, in_loop, false}; }
   };
@@ -258,7 +258,8 @@ class Resolver {
   Status resolve_for(For& node, const Frame& frame) {
     Status reserved;
     for_each_name(node, [&reserved](const Name& name, NameUse use) {
-      if (use == NameUse::kStore && name.name == "loop") reserved = error(name.line, "'loop' cannot be assigned to in a loop");
+      if (use == NameUse::kStore && name.name == "loop")
+        reserved = error(name.line, "'loop' cannot be assigned to in a loop");
     });
     QUIRE_RETURN_IF_ERROR(reserved);
     QUIRE_RETURN_IF_ERROR(resolve(node.iterable, frame));

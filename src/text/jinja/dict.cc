@@ -112,9 +112,8 @@ const Value* Dict::find_by(Probe compare_with) const {
     }
     return nullptr;
   }
-  const auto at = std::partition_point(by_key_.begin(), by_key_.end(), [&](uint32_t position) {
-    return compare_with(entries_[position].first) < 0;
-  });
+  const auto at = std::partition_point(by_key_.begin(), by_key_.end(),
+                                       [&](uint32_t position) { return compare_with(entries_[position].first) < 0; });
   if (at == by_key_.end() || compare_with(entries_[*at].first) != 0) return nullptr;
   return &entries_[*at].second;
 }

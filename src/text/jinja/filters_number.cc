@@ -16,7 +16,7 @@ Result<Value> absolute(Call& call) {
   const Value& value = call.subject;
   if (value.is_integral()) return value.as_int() < 0 ? negate(value) : plus(value);
   if (value.is(Kind::kFloat)) return Value::floating(std::fabs(value.as_float()));
-  return invalid_argument("abs wants a number, not '" + std::string(type_name(value)) + "'");
+  return invalid_argument("abs wants a number, not " + quoted(type_name(value)));
 }
 
 Result<Value> default_or(Call& call, size_t index, Value otherwise) {
@@ -65,7 +65,7 @@ Result<Value> round_filter(Call& call) {
   }
   if (call.subject.is(Kind::kUndefined)) return invalid_argument(call.subject.undefined_message());
   if (!call.subject.is_number()) {
-    return invalid_argument("round wants a number, not '" + std::string(type_name(call.subject)) + "'");
+    return invalid_argument("round wants a number, not " + quoted(type_name(call.subject)));
   }
   if (method == "common") return round_number(call.subject, precision);
   QUIRE_ASSIGN_OR_RETURN(const Value unit, power_numbers(Value::integer(10), Value::integer(precision)));

@@ -32,9 +32,8 @@ Result<Transform> map_by_attribute(const Arguments& arguments) {
       return invalid_argument("map takes no argument '" + name.bytes + "'");
     }
   }
-  return Transform([path, fallback](Runtime& runtime, const Value& item) {
-    return get_path(runtime, item, path, fallback);
-  });
+  return Transform(
+      [path, fallback](Runtime& runtime, const Value& item) { return get_path(runtime, item, path, fallback); });
 }
 
 bool names_attribute(const Arguments& arguments) {
@@ -67,11 +66,11 @@ Result<Transform> test_transform(const Arguments& arguments, bool by_attribute) 
   QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments.positional[name_index], "select"));
   const Builtin* test = find_test(name);
   if (test == nullptr) return unsupported("there is no test '" + name + "'");
-  return Transform([=, rest = without_first(arguments, name_index + 1)](Runtime& runtime,
-                                                                          const Value& item) -> Result<Value> {
-    QUIRE_ASSIGN_OR_RETURN(const Value value, subject(runtime, item));
-    return invoke(runtime, *test, value, rest);
-  });
+  return Transform(
+      [=, rest = without_first(arguments, name_index + 1)](Runtime& runtime, const Value& item) -> Result<Value> {
+        QUIRE_ASSIGN_OR_RETURN(const Value value, subject(runtime, item));
+        return invoke(runtime, *test, value, rest);
+      });
 }
 
 Result<Value> map(Call& call) {

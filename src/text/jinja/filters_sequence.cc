@@ -1,12 +1,13 @@
 // Filters that take a sequence apart, order it or pick from it.
 #include <algorithm>
+#include <set>
 
 #include "text/jinja/attributes.h"
+#include "text/jinja/characters.h"
 #include "text/jinja/compare.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/iteration.h"
 #include "text/jinja/string_functions.h"
-#include "text/jinja/characters.h"
 
 namespace quire::jinja {
 namespace {
@@ -125,7 +126,8 @@ Result<Value> dict_sort(Call& call) {
   for (const auto& [key, value] : call.subject.dict().entries()) {
     pairs.push_back(make_tuple(call.heap(), {key, value}, call.subject.dict().origin()));
     const Value& sorts = by == "key" ? key : value;
-    QUIRE_ASSIGN_OR_RETURN(keys.emplace_back(), case_sensitive ? Result<Value>(sorts) : ignore_case(call.runtime, sorts));
+    QUIRE_ASSIGN_OR_RETURN(keys.emplace_back(),
+                           case_sensitive ? Result<Value>(sorts) : ignore_case(call.runtime, sorts));
   }
   const bool descending = call.given(2) && truthy(call.args[2]);
   QUIRE_ASSIGN_OR_RETURN(auto sorted, sorted_by(call.runtime, std::move(pairs), keys, descending));
@@ -197,7 +199,7 @@ Result<Value> batch(Call& call) {
     }
     if (current.empty()) return batches;
     if (fills && !number) return invalid_argument("batch wants a number");
-    if (fills && size > static_cast<Int>(kMaxValueBytes / sizeof(Value))) return out_of_range("batch is too long");
+    if (fills && size > static_cast<Int>(kMaxListItems)) return out_of_range("batch is too long");
     while (fills && static_cast<Int>(current.size()) < size) current.push_back(fill);
     batches.push_back(make_list(runtime.heap(), std::move(current)));
     return batches;
@@ -220,7 +222,8 @@ Result<Value> slice(Call& call) {
     size_t begin = 0;
     for (size_t i = 0; i < parts; ++i) {
       const size_t end = begin + each + (i < longer ? 1 : 0);
-      std::vector<Value> part(items.begin() + static_cast<ptrdiff_t>(begin), items.begin() + static_cast<ptrdiff_t>(end));
+      std::vector<Value> part(items.begin() + static_cast<ptrdiff_t>(begin),
+                              items.begin() + static_cast<ptrdiff_t>(end));
       if (fills && i >= longer) part.push_back(fill);
       slices.push_back(make_list(runtime.heap(), std::move(part)));
       begin = end;
@@ -236,7 +239,7 @@ Result<Value> unique(Call& call) {
   const Value subject = call.subject, path = call.args[1];
   const bool case_sensitive = call.given(0) && truthy(call.args[0]);
   Ref<Iterator> source;
-  std::vector<Value> seen;
+  std::set<Value, KeyOrder> seen;
   return make_generator(call.heap(), [=](Runtime& runtime) mutable -> Result<std::optional<Value>> {
     if (!source) {
       QUIRE_ASSIGN_OR_RETURN(source, iterate(runtime, subject));
@@ -245,11 +248,8 @@ Result<Value> unique(Call& call) {
       QUIRE_ASSIGN_OR_RETURN(auto item, source->next(runtime));
       if (!item) return item;
       QUIRE_ASSIGN_OR_RETURN(const Value key, sort_key(runtime, *item, path, case_sensitive));
-      if (!hashable(key)) return invalid_argument("unhashable type: '" + std::string(type_name(key)) + "'");
-      const auto at = std::lower_bound(seen.begin(), seen.end(), key, KeyOrder());
-      if (at != seen.end() && compare_keys(*at, key) == 0) continue;
-      QUIRE_RETURN_IF_ERROR(runtime.charge(1 + seen.size() / kBytesPerStep));
-      seen.insert(at, key);
+      if (!hashable(key)) return invalid_argument("unhashable type: " + quoted(type_name(key)));
+      if (!seen.insert(key).second) continue;
       return item;
     }
   });
@@ -260,8 +260,7 @@ Result<Value> attribute(Call& call) {
   if (call.subject.is(Kind::kUndefined)) return invalid_argument(call.subject.undefined_message());
   QUIRE_ASSIGN_OR_RETURN(auto found, find_attribute(call.runtime, call.subject, name.text().bytes));
   if (found) return std::move(*found);
-  return call.runtime.undefined("'" + std::string(type_name(call.subject)) + " object' has no attribute '" +
-                                name.text().bytes + "'");
+  return call.runtime.undefined(quoted(type_name(call.subject)) + " has no attribute " + quoted(name.text().bytes));
 }
 
 constexpr Builtin kFilters[] = {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "text/jinja/attributes.h"
+#include "text/jinja/characters.h"
 #include "text/jinja/compare.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/iteration.h"
@@ -9,7 +10,6 @@
 #include "text/jinja/number.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/string_functions.h"
-#include "text/jinja/characters.h"
 #include "text/jinja/value_text.h"
 
 namespace quire::jinja {
@@ -44,9 +44,7 @@ Result<Value> replace_filter(Call& call) {
   return replace(call);
 }
 
-bool begins_word_behind(char32_t c) {
-  return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
-}
+bool begins_word_behind(char32_t c) { return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c); }
 
 Result<Value> title_filter(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Value subject, soft_string(call.runtime, call.subject));
@@ -82,7 +80,7 @@ Result<Value> word_count(Call& call) {
 
 Result<Value> center_filter(Call& call) {
   if (!call.given(0)) call.args[0] = Value::integer(80);
-  call.args.emplace_back();   // the fill character, which the filter does not let choose
+  call.args.emplace_back();  // the fill character, which the filter does not let choose
   return on_string<center>(call);
 }
 
@@ -100,9 +98,16 @@ Result<Value> join_filter(Call& call) {
   return call.runtime.string(std::move(out));
 }
 
+// Whether a line break behind the text would begin a line of its own; "\r" would join with it.
+bool ends_line(std::string_view bytes) {
+  size_t at = previous_boundary(bytes, bytes.size());
+  const char32_t c = next_code_point(bytes, at);
+  return is_line_break(c) && c != '\r';
+}
+
 Result<Value> indent(Call& call) {
   if (!call.subject.is(Kind::kString)) {
-    return invalid_argument("indent wants a string, not '" + std::string(type_name(call.subject)) + "'");
+    return invalid_argument("indent wants a string, not " + quoted(type_name(call.subject)));
   }
   const Text& text = call.subject.text();
   TextBuilder indentation;
@@ -115,19 +120,20 @@ Result<Value> indent(Call& call) {
   }
   const Text unit = indentation.take();
   const bool first = call.given(1) && truthy(call.args[1]), blank = call.given(2) && truthy(call.args[2]);
-  TextBuilder terminated;
-  terminated.append(text);
-  terminated.append("\n", Origin::kTemplate);
-  const auto lines = lines_of(terminated.take(), false);
+  // Python adds a line break and then joins the lines without their ends, which drops one at most.
+  Pieces lines = lines_of(text.bytes, false);
+  if (text.bytes.empty() || ends_line(text.bytes)) lines.emplace_back(text.bytes.size(), text.bytes.size());
+  if (lines.size() > kMaxListItems) return out_of_range("the template indents too many lines");
   QUIRE_RETURN_IF_ERROR(call.runtime.charge(lines.size()));
   TextBuilder out;
   if (first) out.append(unit);
-  for (size_t i = 0; i < lines.size(); ++i) {
+  for (size_t i = 0; i < lines.size() && !out.overflowed(); ++i) {
+    const auto [begin, end] = lines[i];
     if (i > 0) {
       out.append("\n", Origin::kTemplate);
-      if (blank || !lines[i].bytes.empty()) out.append(unit);
+      if (blank || begin < end) out.append(unit);
     }
-    out.append(lines[i]);
+    out.append(text, begin, end);
   }
   return call.runtime.string(std::move(out), text.markup);
 }
@@ -198,7 +204,8 @@ Result<Value> url_encode(Call& call) {
   }
   std::vector<Value> pairs;
   if (call.subject.is(Kind::kDict)) {
-    for (const auto& [key, value] : call.subject.dict().entries()) pairs.push_back(make_tuple(call.heap(), {key, value}));
+    for (const auto& [key, value] : call.subject.dict().entries())
+      pairs.push_back(make_tuple(call.heap(), {key, value}));
   } else {
     QUIRE_ASSIGN_OR_RETURN(pairs, collect(call.runtime, call.subject));
   }
@@ -219,7 +226,7 @@ Result<Value> to_json(Call& call) {
   style.sort_keys = call.given(3) && truthy(call.args[3]);
   if (call.given_not_none(1)) {
     style.indented = true;
-    style.item_separator = ",";
+    style.item_separator.assign(1, ',');
     if (call.args[1].is(Kind::kString)) {
       style.indent = call.args[1].text().bytes;
     } else {

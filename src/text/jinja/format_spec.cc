@@ -51,6 +51,9 @@ std::string shortest_digits(double magnitude, const FormatSpec& spec) {
     // Python switches to an exponent one digit earlier than %g does.
     if (static_cast<int>(digits.size()) >= precision) {
       digits = format_float(magnitude, 'e', precision - 1, spec.alternate);
+      const size_t exponent = digits.find('e');
+      const size_t kept = digits.find_last_not_of("0.", exponent - 1) + 1;
+      if (!spec.alternate && precision > 1) digits.erase(kept, exponent - kept);
     } else {
       digits += ".0";
     }
@@ -79,7 +82,14 @@ Status append_float(double value, FormatSpec spec, TextBuilder& out) {
 }
 
 Status append_integer(const Value& value, const FormatSpec& spec, TextBuilder& out) {
+  const bool integer_type = spec.type == '\0' || std::string_view("bcdoxXn").find(spec.type) != std::string_view::npos;
+  if (spec.precision >= 0 && integer_type) {
+    return invalid_argument("a format of an integer allows no precision");
+  }
   if (spec.type == 'c') {
+    if (spec.sign != '-' || spec.explicit_sign || spec.alternate) {
+      return invalid_argument("the format type 'c' allows no sign and no '#'");
+    }
     const Int code = value.as_int();
     if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
       return invalid_argument("format type 'c' is out of range");
@@ -95,7 +105,6 @@ Status append_integer(const Value& value, const FormatSpec& spec, TextBuilder& o
   if (std::string_view("bdoxXn").find(spec.type) == std::string_view::npos && spec.type != '\0') {
     return invalid_argument(std::string("unknown format type '") + spec.type + "' for an integer");
   }
-  if (spec.precision >= 0) return invalid_argument("a format of an integer allows no precision");
   NumberText parts = integer_parts(value.as_int(), spec);
   const bool decimal = spec.type == 'd' || spec.type == '\0' || spec.type == 'n';
   if (spec.grouping == ',' && !decimal) return invalid_argument("a format allows ',' for decimal numbers only");
@@ -107,7 +116,7 @@ Status append_string(const Text& text, FormatSpec spec, TextBuilder& out) {
   if (spec.type != '\0' && spec.type != 's') {
     return invalid_argument(std::string("unknown format type '") + spec.type + "' for a string");
   }
-  if (spec.align == '=' || spec.sign != '-' || spec.alternate || spec.grouping != '\0') {
+  if (spec.align == '=' || spec.explicit_sign || spec.alternate || spec.grouping != '\0') {
     return invalid_argument("a format of a string allows no sign, '=', '#' or grouping");
   }
   if (spec.align == '\0') spec.align = '<';
@@ -123,9 +132,11 @@ Status append_string(const Text& text, FormatSpec spec, TextBuilder& out) {
 
 Result<FormatSpec> parse_format_spec(std::string_view text) {
   FormatSpec spec;
+  bool explicit_fill = false;
   const size_t fill_bytes = text.empty() ? 0 : utf8_length(text[0]);
   if (text.size() > fill_bytes && is_align(text[fill_bytes])) {
     spec.fill = text.substr(0, fill_bytes);
+    explicit_fill = true;
     spec.align = text[fill_bytes];
     text.remove_prefix(fill_bytes + 1);
   } else if (!text.empty() && is_align(text[0])) {
@@ -138,11 +149,14 @@ Result<FormatSpec> parse_format_spec(std::string_view text) {
     text.remove_prefix(1);
     return taken;
   };
-  if (const char sign = take("+- ")) spec.sign = sign;
+  if (const char sign = take("+- ")) {
+    spec.sign = sign;
+    spec.explicit_sign = true;
+  }
   spec.alternate = take("#") != '\0';
-  if (take("0") != '\0' && spec.align == '\0') {
-    spec.fill = "0";
-    spec.align = '=';
+  if (!explicit_fill && take("0") != '\0') {
+    spec.fill.assign(1, '0');
+    if (spec.align == '\0') spec.zero_padded = true;
   }
   QUIRE_ASSIGN_OR_RETURN(spec.width, take_number(text));
   spec.grouping = take(",_");
@@ -152,6 +166,9 @@ Result<FormatSpec> parse_format_spec(std::string_view text) {
   }
   if (text.size() > 1) return invalid_argument("invalid format specifier");
   if (!text.empty()) spec.type = text[0];
+  if (spec.grouping != '\0' && (spec.type == 'n' || spec.type == 'c')) {
+    return invalid_argument("a format cannot group digits with this type");
+  }
   return spec;
 }
 
@@ -159,10 +176,9 @@ Status append_formatted(Runtime& runtime, const Value& value, std::string_view s
   if (spec_text.empty()) return append_str(runtime, value, out);
   QUIRE_ASSIGN_OR_RETURN(FormatSpec spec, parse_format_spec(spec_text));
   if (value.is(Kind::kString)) {
-    // A zero before the width pads strings too, on the left-aligned side.
-    if (spec.align == '=' && spec.fill == "0" && spec_text.find('=') == std::string_view::npos) spec.align = '<';
     return append_string(value.text(), spec, out);
   }
+  if (spec.zero_padded) spec.align = '=';
   if (value.is_integral()) return append_integer(value, spec, out);
   if (value.is(Kind::kFloat)) {
     if (spec.type != '\0' && std::string_view("eEfFgGn%").find(spec.type) == std::string_view::npos) {
@@ -170,7 +186,7 @@ Status append_formatted(Runtime& runtime, const Value& value, std::string_view s
     }
     return append_float(value.as_float(), spec, out);
   }
-  return invalid_argument("a value of type '" + std::string(type_name(value)) + "' takes no format specifier");
+  return invalid_argument("a value of type " + quoted(type_name(value)) + " takes no format specifier");
 }
 
 NumberText integer_parts(Int value, const FormatSpec& spec) {

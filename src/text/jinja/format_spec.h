@@ -10,20 +10,22 @@
 namespace quire::jinja {
 
 struct FormatSpec {
-  std::string fill = " ";   // one character
-  char align = '\0';        // < > ^ =, or none given
-  char sign = '-';          // - + or a space
+  std::string fill = " ";  // one character
+  char align = '\0';       // < > ^ =, or none given
+  char sign = '-';         // - + or a space
+  bool explicit_sign = false;
+  bool zero_padded = false;  // a 0 before the width: numbers are filled behind their sign
   bool alternate = false;
-  char grouping = '\0';     // , or _
-  int width = 0;            // characters
-  int precision = -1;       // -1: none given
+  char grouping = '\0';  // , or _
+  int width = 0;         // characters
+  int precision = -1;    // -1: none given
   char type = '\0';
 };
 
 // Sign and prefix stand before zero padding, digits behind it.
 struct NumberText {
   std::string sign;
-  std::string prefix;   // 0x and the like
+  std::string prefix;  // 0x and the like
   std::string digits;
 };
 

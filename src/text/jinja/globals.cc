@@ -18,7 +18,7 @@ Result<Value> range(Call& call) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].is(Kind::kUndefined)) return invalid_argument(arguments[i].undefined_message());
     if (!arguments[i].is_integral()) {
-      return invalid_argument("range wants integers, not '" + std::string(type_name(arguments[i])) + "'");
+      return invalid_argument("range wants integers, not " + quoted(type_name(arguments[i])));
     }
     const Int bound = arguments[i].as_int();
     if (bound > INT64_MAX || bound < INT64_MIN) return out_of_range("a bound of range is too large");
@@ -39,6 +39,7 @@ Result<Dict::Entries> dict_arguments(Call& call) {
   if (call.rest.positional.size() > 1) return invalid_argument("dict and namespace take one positional argument");
   if (!call.rest.positional.empty()) {
     const Value& source = call.rest.positional[0];
+    if (source.is(Kind::kUndefined)) return invalid_argument(source.undefined_message());
     if (source.is(Kind::kDict)) {
       entries = source.dict().entries();
     } else {
@@ -46,7 +47,7 @@ Result<Dict::Entries> dict_arguments(Call& call) {
       for (const Value& pair_value : pairs) {
         QUIRE_ASSIGN_OR_RETURN(const auto pair, collect(call.runtime, pair_value));
         if (pair.size() != 2) return invalid_argument("dict and namespace want pairs of a key and a value");
-        if (!hashable(pair[0])) return invalid_argument("unhashable type: '" + std::string(type_name(pair[0])) + "'");
+        if (!hashable(pair[0])) return invalid_argument("unhashable type: " + quoted(type_name(pair[0])));
         entries.emplace_back(pair[0], pair[1]);
       }
     }
@@ -65,9 +66,8 @@ Result<Value> name_space(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const auto entries, dict_arguments(call));
   const auto created = call.heap().make<Namespace>();
   for (const auto& [key, value] : entries) {
-    if (!key.is(Kind::kString)) return invalid_argument("the names in a namespace must be strings");
     QUIRE_RETURN_IF_ERROR(call.runtime.charge(created->attributes().size()));
-    created->set(key.text(), value);
+    created->set(key, value);
   }
   return Value(Kind::kNamespace, created);
 }

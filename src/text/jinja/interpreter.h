@@ -65,6 +65,7 @@ class Interpreter {
   Result<Flow> execute_scope(const ScopeBlock& node, Activation& frame);
   Result<Flow> execute_filter_block(const FilterBlock& node, Activation& frame);
   Status execute_call_block(const CallBlock& node, Activation& frame);
+  Status write_block(const Value& value);
   Status assign(const Expr& target, Value value, Activation& frame);
   void enter(const Scope& scope, Activation& frame);
   static void leave(const Scope& scope, Activation& frame);
@@ -74,7 +75,7 @@ class Interpreter {
   struct LoopRun {
     const For& node;
     Value iterable;
-    Ref<Activation> enclosing;   // of the loop's statement
+    Ref<Activation> enclosing;  // of the loop's statement
     int depth;
   };
   Result<Flow> run_loop(const LoopRun& run, Activation& frame);
@@ -124,7 +125,7 @@ class Interpreter {
   Variables variables_;
   std::vector<Value> constants_;
   TextBuilder* out_ = nullptr;
-  const Value* captured_ = nullptr;   // the subject of the filter of a block
+  const Value* captured_ = nullptr;  // the subject of the filter of a block
   int error_line_ = 0;
 };
 

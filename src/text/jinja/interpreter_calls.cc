@@ -1,6 +1,8 @@
 // Loops and macros.
 #include "text/jinja/interpreter.h"
 
+#include <algorithm>
+
 #include "text/jinja/attributes.h"
 #include "text/jinja/compare.h"
 #include "text/jinja/loop.h"
@@ -52,13 +54,11 @@ Status Interpreter::bind_macro(const MacroBody& macro, Arguments& arguments, Act
   const std::string name = macro.name.empty() ? "caller" : macro.name;
   auto& [positional, named] = arguments;
   const auto take_named = [&named](std::string_view wanted) {
-    Value value;
-    for (auto at = named.begin(); at != named.end(); ++at) {
-      if (at->first.bytes != wanted) continue;
-      value = std::move(at->second);
-      named.erase(at);
-      break;
-    }
+    const auto at =
+        std::find_if(named.begin(), named.end(), [&](const auto& row) { return row.first.bytes == wanted; });
+    if (at == named.end()) return Value();
+    Value value = std::move(at->second);
+    named.erase(at);
     return value;
   };
   const size_t count = macro.parameters.size();
@@ -159,7 +159,7 @@ Result<Interpreter::Flow> Interpreter::run_loop(const LoopRun& run, Activation& 
     if (node.recursive) recursion = {this, &node, run.enclosing, run.depth};
     loop = runtime_.heap().make<Loop>(iterable, items, recursion);
   }
-  bool nothing_done = true;   // as jinja2 has it: no body ran to its end
+  bool nothing_done = true;  // as jinja2 has it: no body ran to its end
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(auto item, loop ? loop->advance(runtime_) : items->next(runtime_));
     if (!item) break;

@@ -123,7 +123,7 @@ Result<Value> Interpreter::evaluate_dict(const DictDisplay& node, Activation& fr
   for (const auto& [key_expr, value_expr] : node.entries) {
     QUIRE_ASSIGN_OR_RETURN(Value key, evaluate(*key_expr, frame));
     QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*value_expr, frame));
-    if (!hashable(key)) return invalid_argument("unhashable type: '" + std::string(type_name(key)) + "'");
+    if (!hashable(key)) return invalid_argument("unhashable type: " + quoted(type_name(key)));
     entries.emplace_back(std::move(key), std::move(value));
   }
   return make_dict(runtime_.heap(), std::move(entries));

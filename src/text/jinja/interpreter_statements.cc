@@ -6,10 +6,7 @@
 namespace quire::jinja {
 
 Interpreter::Interpreter(Runtime& runtime, const Program& program, Variables variables)
-    : runtime_(runtime),
-      program_(program),
-      variables_(std::move(variables)),
-      constants_(program.constants.size()) {}
+    : runtime_(runtime), program_(program), variables_(std::move(variables)), constants_(program.constants.size()) {}
 
 Result<Text> Interpreter::run() {
   TextBuilder out(kMaxOutputBytes);
@@ -141,7 +138,7 @@ Status Interpreter::assign(const Expr& target, Value value, Activation& frame) {
       return invalid_argument("'" + attribute.name + "' is not a namespace, so its attributes cannot be set");
     }
     QUIRE_RETURN_IF_ERROR(runtime_.charge(holder.name_space().attributes().size() / kBytesPerStep));
-    holder.name_space().set(make_text(attribute.attribute, Origin::kTemplate), std::move(value));
+    holder.name_space().set(runtime_.string(attribute.attribute), std::move(value));
     return Status();
   }
   const auto& targets = static_cast<const Items&>(target).items;
@@ -208,7 +205,7 @@ Result<Interpreter::Flow> Interpreter::execute_filter_block(const FilterBlock& n
   }
   captured_ = &text;
   QUIRE_ASSIGN_OR_RETURN(const Value filtered, evaluate(*node.filter, frame));
-  QUIRE_RETURN_IF_ERROR(append_str(runtime_, filtered, *out_));
+  QUIRE_RETURN_IF_ERROR(write_block(filtered));
   leave(node.scope, frame);
   return Flow::kNext;
 }
@@ -216,6 +213,12 @@ Result<Interpreter::Flow> Interpreter::execute_filter_block(const FilterBlock& n
 Status Interpreter::execute_call_block(const CallBlock& node, Activation& frame) {
   const Value caller = make_macro(*this, node.macro, frame);
   QUIRE_ASSIGN_OR_RETURN(const Value value, evaluate_call(static_cast<const CallExpr&>(*node.call), frame, &caller));
+  return write_block(value);
+}
+
+// What a filter or call block makes becomes output as it is, so jinja2 accepts nothing but a string.
+Status Interpreter::write_block(const Value& value) {
+  if (!value.is(Kind::kString)) return invalid_argument("a block makes " + quoted(type_name(value)) + ", not a string");
   return append_str(runtime_, value, *out_);
 }
 

@@ -89,7 +89,7 @@ Result<size_t> fixed_size(const Value& value) {
   if (value.is(Kind::kDict)) return value.dict().entries().size();
   if (value.is(Kind::kDictView)) return value.dict_view().dict().entries().size();
   if (value.is(Kind::kRange)) return static_cast<size_t>(value.range().size());
-  return invalid_argument("a value of type '" + std::string(type_name(value)) + "' is not iterable");
+  return invalid_argument("a value of type " + quoted(type_name(value)) + " is not iterable");
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ Result<std::vector<Value>> collect(Runtime& runtime, const Value& value) {
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(auto item, source->next(runtime));
     if (!item) return items;
-    if (items.size() >= kMaxValueBytes / sizeof(Value)) return out_of_range("a list of the template is too long");
+    if (items.size() >= kMaxListItems) return out_of_range("a list of the template is too long");
     items.push_back(std::move(*item));
   }
 }
@@ -134,12 +134,12 @@ Result<int64_t> length(Runtime& runtime, const Value& value) {
   } else if (const auto size = fixed_size(value); size.ok()) {
     return static_cast<int64_t>(*size);
   }
-  return invalid_argument("a value of type '" + std::string(type_name(value)) + "' has no length");
+  return invalid_argument("a value of type " + quoted(type_name(value)) + " has no length");
 }
 
 Result<Value> reversed(Runtime& runtime, const Value& value) {
   if (!value.is(Kind::kString) && !value.is(Kind::kUndefined) && !fixed_size(value).ok()) {
-    return invalid_argument("a value of type '" + std::string(type_name(value)) + "' is not reversible");
+    return invalid_argument("a value of type " + quoted(type_name(value)) + " is not reversible");
   }
   QUIRE_ASSIGN_OR_RETURN(auto items, collect(runtime, value));
   std::reverse(items.begin(), items.end());

@@ -15,7 +15,7 @@ struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
   bool indented = false;
-  std::string indent;                 // one level
+  std::string indent;  // one level
   std::string item_separator = ", ";
   std::string key_separator = ": ";
 };

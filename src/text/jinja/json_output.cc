@@ -49,8 +49,7 @@ class Writer {
         if (std::isinf(value.as_float())) return std::string(value.as_float() < 0 ? "-Infinity" : "Infinity");
         return float_text(value.as_float());
       default:
-        return invalid_argument("tojson: a value of type '" + std::string(type_name(value)) +
-                                "' is not JSON serializable");
+        return invalid_argument("tojson: a value of type " + quoted(type_name(value)) + " is not JSON serializable");
     }
   }
 

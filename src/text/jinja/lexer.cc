@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "text/jinja/string_literal.h"
 #include "text/jinja/characters.h"
 #include "text/jinja/code_points.h"
+#include "text/jinja/string_literal.h"
 
 namespace quire::jinja {
 namespace {
@@ -72,7 +72,8 @@ size_t match_integer(std::string_view text, size_t at) {
     }
   }
   size_t end = at + 1;
-  while (end < text.size() && (text[end] == '0' || (text[end] == '_' && end + 1 < text.size() && text[end + 1] == '0'))) {
+  while (end < text.size() &&
+         (text[end] == '0' || (text[end] == '_' && end + 1 < text.size() && text[end + 1] == '0'))) {
     ++end;
   }
   return end;
@@ -108,8 +109,8 @@ Status Lexer::error(std::string message) const {
 }
 
 void Lexer::advance(size_t to) {
-  line_ += static_cast<int>(std::count(source_.begin() + static_cast<ptrdiff_t>(at_),
-                                       source_.begin() + static_cast<ptrdiff_t>(to), '\n'));
+  line_ += static_cast<int>(
+      std::count(source_.begin() + static_cast<ptrdiff_t>(at_), source_.begin() + static_cast<ptrdiff_t>(to), '\n'));
   if (to > at_) line_starting_ = source_[to - 1] == '\n';
   at_ = to;
 }
@@ -324,8 +325,9 @@ Result<Token> Lexer::string_token() {
 }
 
 Result<Token> Lexer::operator_token() {
-  static constexpr std::string_view kOperators[] = {"**", "//", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
-                                                    "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
+  static constexpr std::string_view kOperators[] = {"**", "//", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                    "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                    ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
   for (const std::string_view op : kOperators) {
     if (!starts_with(at_, op)) continue;
     const char c = op[0];

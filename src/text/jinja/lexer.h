@@ -10,10 +10,10 @@
 namespace quire::jinja {
 
 enum class TokenKind : uint8_t {
-  kData,            // text outside of tags
-  kVariableBegin,   // {{
+  kData,           // text outside of tags
+  kVariableBegin,  // {{
   kVariableEnd,
-  kBlockBegin,      // {%
+  kBlockBegin,  // {%
   kBlockEnd,
   kName,
   kString,
@@ -26,7 +26,7 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   int line = 1;
-  std::string text;   // the name, operator or number; strings and data are ready for use
+  std::string text;  // the name, operator or number; strings and data are ready for use
 
   bool is(TokenKind wanted) const { return kind == wanted; }
   bool is_operator(std::string_view op) const { return kind == TokenKind::kOperator && text == op; }
@@ -72,8 +72,8 @@ class Lexer {
   size_t at_ = 0;
   int line_ = 1;
   State state_ = State::kText;
-  bool line_starting_ = true;      // the last token ended with a line break, or there was none
-  std::vector<char> brackets_;     // closing brackets that are due
+  bool line_starting_ = true;   // the last token ended with a line break, or there was none
+  std::vector<char> brackets_;  // closing brackets that are due
 };
 
 }  // namespace quire::jinja

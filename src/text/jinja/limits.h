@@ -18,6 +18,7 @@ inline constexpr int64_t kMaxSteps = 50'000'000;
 inline constexpr size_t kMaxOutputBytes = size_t{64} << 20;
 // Any one string, list or dict, and everything alive at one moment of a rendering.
 inline constexpr size_t kMaxValueBytes = size_t{64} << 20;
+inline constexpr size_t kMaxListItems = size_t{2} << 20;
 inline constexpr size_t kMaxLiveBytes = size_t{512} << 20;
 // What jinja2's sandbox allows range() to span.
 inline constexpr int64_t kMaxRangeItems = 100'000;

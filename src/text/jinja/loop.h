@@ -10,7 +10,7 @@ struct LoopRecursion {
   Interpreter* interpreter = nullptr;
   const For* node = nullptr;
   Ref<Activation> enclosing;
-  int depth = 0;   // 0 for the outermost loop
+  int depth = 0;  // 0 for the outermost loop
 };
 
 class Loop : public Native {

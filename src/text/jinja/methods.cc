@@ -98,7 +98,7 @@ constexpr Builtin kTupleMethods[] = {
 
 Result<Value> get(Call& call) {
   if (!hashable(call.args[0])) {
-    return invalid_argument("unhashable type: '" + std::string(type_name(call.args[0])) + "'");
+    return invalid_argument("unhashable type: " + quoted(type_name(call.args[0])));
   }
   if (const Value* value = call.subject.dict().find(call.args[0])) return *value;
   return call.given(1) ? call.args[1] : Value::none();

@@ -111,7 +111,8 @@ std::string int_text(Int value) {
     const int digit = static_cast<int>(value % 10);
     digits.insert(digits.begin(), static_cast<char>('0' + (digit < 0 ? -digit : digit)));
   }
-  return negative ? "-" + digits : digits;
+  if (negative) digits.insert(digits.begin(), '-');
+  return digits;
 }
 
 std::string float_text(double value) {
@@ -125,7 +126,7 @@ std::string float_text(double value) {
   if (exponent < -4 || exponent >= 16) return std::string(scientific);
   std::string sign, digits;
   for (const char c : scientific.substr(0, mark)) {
-    if (c == '-') sign = "-";
+    if (c == '-') sign.assign(1, c);
     if (c >= '0' && c <= '9') digits.push_back(c);
   }
   if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
@@ -272,7 +273,8 @@ Result<Value> round_number(const Value& number, Int digits) {
   std::string exact = format_float(std::fabs(value), 'f', 1074, false);
   exact.erase(exact.find_last_not_of('0') + 1);
   const size_t point = exact.find('.');
-  std::string whole = std::string(places + 1, '0') + exact.substr(0, point);
+  std::string whole(places + 1, '0');
+  whole += exact.substr(0, point);
   const std::string dropped = whole.substr(whole.size() - places) + exact.substr(point + 1);
   whole.resize(whole.size() - places);
   const bool beyond_half = dropped[0] > '5' || (dropped[0] == '5' && dropped.find_first_not_of('0', 1) != dropped.npos);

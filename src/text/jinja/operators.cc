@@ -12,8 +12,8 @@ std::string_view symbol(BinaryOperator op) {
 }
 
 Status wrong_operands(BinaryOperator op, const Value& left, const Value& right) {
-  return invalid_argument("'" + std::string(symbol(op)) + "' does not take '" + std::string(type_name(left)) +
-                          "' and '" + std::string(type_name(right)) + "'");
+  return invalid_argument(quoted(symbol(op)) + " does not take " + quoted(type_name(left)) + " and " +
+                          quoted(type_name(right)));
 }
 
 Result<Value> add_strings(Runtime& runtime, const Value& left, const Value& right) {
@@ -40,7 +40,7 @@ Result<Value> add(Runtime& runtime, const Value& left, const Value& right) {
   const auto& head = left.sequence().items();
   const auto& tail = right.sequence().items();
   QUIRE_RETURN_IF_ERROR(runtime.charge(head.size() + tail.size()));
-  if (head.size() + tail.size() > kMaxValueBytes / sizeof(Value)) {
+  if (head.size() + tail.size() > kMaxListItems) {
     return out_of_range("a list of the template is too long");
   }
   std::vector<Value> items;
@@ -54,15 +54,12 @@ Result<Value> repeat(Runtime& runtime, const Value& value, Int count) {
   const auto times = static_cast<size_t>(count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count);
   if (value.is(Kind::kString)) {
     const Text& text = value.text();
-    if (!text.bytes.empty() && times > kMaxValueBytes / text.bytes.size()) {
-      return out_of_range("the template repeats a string to more than " + std::to_string(kMaxValueBytes >> 20) + " MiB");
-    }
     TextBuilder out;
-    for (size_t i = 0; i < times && !text.bytes.empty(); ++i) out.append(text);
+    out.append_repeated(text, times);
     return runtime.string(std::move(out), text.markup);
   }
   const auto& items = value.sequence().items();
-  if (!items.empty() && times > kMaxValueBytes / sizeof(Value) / items.size()) {
+  if (!items.empty() && times > kMaxListItems / items.size()) {
     return out_of_range("the template repeats a list to too many items");
   }
   std::vector<Value> repeated;
@@ -115,14 +112,14 @@ Result<Value> negate(const Value& value) {
   if (value.is_integral()) return subtract_numbers(Value::integer(0), value);
   if (value.is(Kind::kFloat)) return Value::floating(-value.as_float());
   if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
-  return invalid_argument("'-' does not take '" + std::string(type_name(value)) + "'");
+  return invalid_argument("'-' does not take " + quoted(type_name(value)));
 }
 
 Result<Value> plus(const Value& value) {
   if (value.is_integral()) return Value::integer(value.as_int());
   if (value.is(Kind::kFloat)) return value;
   if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
-  return invalid_argument("'+' does not take '" + std::string(type_name(value)) + "'");
+  return invalid_argument("'+' does not take " + quoted(type_name(value)));
 }
 
 }  // namespace quire::jinja

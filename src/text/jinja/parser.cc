@@ -92,8 +92,8 @@ Result<Body> Parser::parse_body(EndTags end_tags) {
     if (current_.is(TokenKind::kBlockBegin)) {
       flush();
       QUIRE_RETURN_IF_ERROR(advance().status());
-      const bool ends = std::any_of(end_tags.begin(), end_tags.end(),
-                                    [this](std::string_view tag) { return current_.is_name(tag); });
+      const bool ends =
+          std::any_of(end_tags.begin(), end_tags.end(), [this](std::string_view tag) { return current_.is_name(tag); });
       if (ends) return body;
       QUIRE_ASSIGN_OR_RETURN(auto statement, parse_statement());
       body.push_back(std::move(statement));
@@ -133,8 +133,8 @@ Result<Body> Parser::parse_block(EndTags end_tags, bool drop_end) {
 }
 
 Status Parser::unknown_tag(const Token& token) const {
-  static constexpr std::string_view kKnown[] = {"block", "extends", "include", "import", "from", "autoescape", "trans",
-                                                "do",    "debug"};
+  static constexpr std::string_view kKnown[] = {"block",      "extends", "include", "import", "from",
+                                                "autoescape", "trans",   "do",      "debug"};
   if (std::find(std::begin(kKnown), std::end(kKnown), token.text) != std::end(kKnown)) {
     return not_supported(token.line, "the tag '" + token.text + "' is not supported in chat templates");
   }
@@ -146,15 +146,20 @@ Status Parser::unknown_tag(const Token& token) const {
 Result<StatementPtr> Parser::parse_statement() {
   const Nested nested(*this);
   QUIRE_RETURN_IF_ERROR(check_nesting(current_.line));
-  if (!current_.is(TokenKind::kName)) return error(current_.line, "expected the name of a tag, got " + describe(current_));
+  if (!current_.is(TokenKind::kName))
+    return error(current_.line, "expected the name of a tag, got " + describe(current_));
   using Parse = Result<StatementPtr> (Parser::*)();
-  static constexpr std::pair<std::string_view, Parse> kTags[] = {
-      {"if", &Parser::parse_if},           {"for", &Parser::parse_for},
-      {"set", &Parser::parse_set},         {"macro", &Parser::parse_macro},
-      {"call", &Parser::parse_call_block}, {"filter", &Parser::parse_filter_block},
-      {"with", &Parser::parse_with},       {"print", &Parser::parse_print},
-      {"break", &Parser::parse_loop_control}, {"continue", &Parser::parse_loop_control},
-      {"generation", &Parser::parse_generation}};
+  static constexpr std::pair<std::string_view, Parse> kTags[] = {{"if", &Parser::parse_if},
+                                                                 {"for", &Parser::parse_for},
+                                                                 {"set", &Parser::parse_set},
+                                                                 {"macro", &Parser::parse_macro},
+                                                                 {"call", &Parser::parse_call_block},
+                                                                 {"filter", &Parser::parse_filter_block},
+                                                                 {"with", &Parser::parse_with},
+                                                                 {"print", &Parser::parse_print},
+                                                                 {"break", &Parser::parse_loop_control},
+                                                                 {"continue", &Parser::parse_loop_control},
+                                                                 {"generation", &Parser::parse_generation}};
   for (const auto& [tag, parse_tag] : kTags) {
     if (current_.text != tag) continue;
     open_tags_.emplace_back(tag);

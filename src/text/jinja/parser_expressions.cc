@@ -36,7 +36,8 @@ ExprPtr Parser::make_constant(int line, Literal value) {
 }
 
 bool Parser::at_tuple_end(std::string_view end_name) const {
-  if (current_.is(TokenKind::kVariableEnd) || current_.is(TokenKind::kBlockEnd) || current_.is_operator(")")) return true;
+  if (current_.is(TokenKind::kVariableEnd) || current_.is(TokenKind::kBlockEnd) || current_.is_operator(")"))
+    return true;
   return !end_name.empty() && current_.is_name(end_name);
 }
 
@@ -122,8 +123,8 @@ Result<ExprPtr> Parser::parse_not() {
 
 Result<ExprPtr> Parser::parse_comparison() {
   static constexpr std::pair<std::string_view, Comparison> kOperators[] = {
-      {"==", Comparison::kEqual}, {"!=", Comparison::kNotEqual},     {"<", Comparison::kLess},
-      {">", Comparison::kGreater}, {"<=", Comparison::kLessEqual},   {">=", Comparison::kGreaterEqual}};
+      {"==", Comparison::kEqual},  {"!=", Comparison::kNotEqual},  {"<", Comparison::kLess},
+      {">", Comparison::kGreater}, {"<=", Comparison::kLessEqual}, {">=", Comparison::kGreaterEqual}};
   auto compare = std::make_unique<Compare>(current_.line);
   QUIRE_ASSIGN_OR_RETURN(auto first, parse_sum());
   adopt(*compare, compare->first, std::move(first));
@@ -371,7 +372,8 @@ Result<ExprPtr> Parser::parse_subscript(ExprPtr object) {
       QUIRE_ASSIGN_OR_RETURN(auto step, parse_optional_bound());
       adopt(*slice, slice->step, std::move(step));
     }
-    if (!keys->items.empty() || !current_.is_operator("]")) return error(open.line, "a slice cannot be part of a tuple");
+    if (!keys->items.empty() || !current_.is_operator("]"))
+      return error(open.line, "a slice cannot be part of a tuple");
     QUIRE_RETURN_IF_ERROR(advance().status());
     adopt(*slice, slice->object, std::move(object));
     return finish(std::move(slice));

@@ -42,11 +42,11 @@ class Parser {
 
   // Expressions, loosest binding first.
   struct TupleForm {
-    bool simplified = false;          // names and literals only: targets
+    bool simplified = false;  // names and literals only: targets
     bool with_namespace = false;
-    bool with_condition = true;       // a if b else c
+    bool with_condition = true;  // a if b else c
     bool in_parentheses = false;
-    std::string_view end_name;        // a name that ends the tuple
+    std::string_view end_name;  // a name that ends the tuple
   };
   Result<ExprPtr> parse_tuple(TupleForm form);
   Result<ExprPtr> parse_expression() { return parse_conditional(); }
@@ -114,7 +114,7 @@ class Parser {
 
   Lexer lexer_;
   Token current_;
-  Token second_;               // the token behind current_, where has_second_
+  Token second_;  // the token behind current_, where has_second_
   bool has_second_ = false;
   int nesting_ = 0;
   std::vector<std::string> open_tags_;

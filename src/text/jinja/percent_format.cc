@@ -31,6 +31,11 @@ class PercentFormatter {
       if (percent == std::string::npos) break;
       ++at_;
       QUIRE_RETURN_IF_ERROR(runtime_.charge(1));
+      if (peek() == '%') {
+        out_.append(format_, at_, at_ + 1);
+        ++at_;
+        continue;
+      }
       QUIRE_RETURN_IF_ERROR(conversion());
     }
     if (!mapping_ && used_ < positional_.size()) return invalid_argument("not all arguments converted by '%'");
@@ -106,10 +111,6 @@ class PercentFormatter {
     if (peek() == 'h' || peek() == 'l' || peek() == 'L') ++at_;
     if (at_ >= format_.bytes.size()) return invalid_argument("incomplete format of '%'");
     spec.type = format_.bytes[at_++];
-    if (spec.type == '%') {
-      out_.append("%", format_.origin_at(at_ - 1));
-      return Status();
-    }
     if (!named) {
       QUIRE_ASSIGN_OR_RETURN(named, next_argument());
     }
@@ -161,7 +162,8 @@ class PercentFormatter {
   Status convert_text(const FormatSpec& spec, const Value& value) {
     TextBuilder piece;
     if (spec.type == 's') {
-      QUIRE_RETURN_IF_ERROR(format_.markup ? append_escaped(runtime_, value, piece) : append_str(runtime_, value, piece));
+      QUIRE_RETURN_IF_ERROR(format_.markup ? append_escaped(runtime_, value, piece)
+                                           : append_str(runtime_, value, piece));
     } else {
       QUIRE_RETURN_IF_ERROR(append_repr(runtime_, value, Origin::kTemplate, piece));
     }
@@ -195,7 +197,7 @@ class PercentFormatter {
     const bool decimal = spec.type == 'd' || spec.type == 'i' || spec.type == 'u';
     if (value.is(Kind::kUndefined) && decimal) return invalid_argument(value.undefined_message());
     if (!value.is_integral() && !(decimal && value.is(Kind::kFloat))) {
-      return invalid_argument(std::string("%") + spec.type + " wants a number, not '" + std::string(type_name(value)) + "'");
+      return invalid_argument(std::string("%") + spec.type + " wants a number, not " + quoted(type_name(value)));
     }
     Int number = value.as_int();
     if (value.is(Kind::kFloat)) {
@@ -214,7 +216,7 @@ class PercentFormatter {
   Status convert_float(FormatSpec& spec, const Value& value) {
     if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
     if (!value.is_number()) {
-      return invalid_argument(std::string("%") + spec.type + " wants a number, not '" + std::string(type_name(value)) + "'");
+      return invalid_argument(std::string("%") + spec.type + " wants a number, not " + quoted(type_name(value)));
     }
     if (spec.precision < 0) spec.precision = 6;
     return append_number(spec, float_parts(to_double(value), spec));
@@ -223,7 +225,7 @@ class PercentFormatter {
   Status append_number(FormatSpec& spec, const NumberText& parts) {
     if (zero_ && spec.align != '<') {
       spec.align = '=';
-      spec.fill = "0";
+      spec.fill.assign(1, '0');
     }
     return append_padded_number(parts, spec, out_);
   }

@@ -111,7 +111,7 @@ Result<Value> Runtime::string(TextBuilder builder, bool markup) {
 Result<Value> Runtime::call(const Value& callee, Arguments arguments) {
   if (callee.is(Kind::kUndefined)) return invalid_argument(callee.undefined_message());
   if (!callee.is(Kind::kNative)) {
-    return invalid_argument("a value of type '" + std::string(type_name(callee)) + "' is not callable");
+    return invalid_argument("a value of type " + quoted(type_name(callee)) + " is not callable");
   }
   // The callee may be overwritten by what it calls.
   const Value keep_alive = callee;

@@ -36,7 +36,8 @@ std::string expand_own_directives(std::string_view format, long microseconds) {
 
 Result<std::string> format_time(std::string_view format, std::optional<int64_t> utc_seconds) {
   if (format.size() > kMaxFormatBytes || format.find('\0') != std::string_view::npos) {
-    return out_of_range("strftime_now: the format has more than " + std::to_string(kMaxFormatBytes) + " bytes or a NUL");
+    return out_of_range("strftime_now: the format has more than " + std::to_string(kMaxFormatBytes) +
+                        " bytes or a NUL");
   }
   std::tm fields{};
   long microseconds = 0;
@@ -56,7 +57,8 @@ Result<std::string> format_time(std::string_view format, std::optional<int64_t> 
   const std::string marked = "|" + expand_own_directives(format, microseconds);
   std::array<char, kMaxTimeBytes> buffer;
   const size_t length = std::strftime(buffer.data(), buffer.size(), marked.c_str(), &fields);
-  if (length == 0) return out_of_range("strftime_now: the text is longer than " + std::to_string(kMaxTimeBytes) + " bytes");
+  if (length == 0)
+    return out_of_range("strftime_now: the text is longer than " + std::to_string(kMaxTimeBytes) + " bytes");
   return std::string(buffer.data() + 1, length - 1);
 }
 

@@ -1,7 +1,7 @@
 // Case, character classes and padding of strings.
+#include "text/jinja/characters.h"
 #include "text/jinja/format_spec.h"
 #include "text/jinja/string_functions.h"
-#include "text/jinja/characters.h"
 #include "text/jinja/value_text.h"
 
 namespace quire::jinja {

@@ -111,7 +111,8 @@ class Formatter {
         continue;
       }
       const size_t end = rest.find(']');
-      if (rest[0] != '[' || end == std::string_view::npos) return invalid_argument("format(): missing ']' in a field name");
+      if (rest[0] != '[' || end == std::string_view::npos)
+        return invalid_argument("format(): missing ']' in a field name");
       if (end == 1) return invalid_argument("format(): empty key in a field name");
       const std::string_view key = rest.substr(1, end - 1);
       const Value item = is_number(key) ? Value::integer(std::stoll(std::string(key))) : runtime_.string(key);

@@ -62,7 +62,9 @@ Result<Value> join(Call& call);
 Result<Value> format(Call& call);
 Result<Value> format_map(Call& call);
 
-// The lines of a string without their ends, as splitlines() cuts them.
-std::vector<Text> lines_of(const Text& text, bool keep_ends);
+// Byte ranges of the pieces of a string.
+using Pieces = std::vector<std::pair<size_t, size_t>>;
+// The lines of a string, with or without their ends, as splitlines() cuts them; at most kMaxListItems + 1.
+Pieces lines_of(std::string_view bytes, bool keep_ends);
 
 }  // namespace quire::jinja

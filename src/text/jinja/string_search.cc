@@ -1,8 +1,8 @@
 // Searching, replacing and trimming strings.
 #include <algorithm>
 
-#include "text/jinja/string_functions.h"
 #include "text/jinja/characters.h"
+#include "text/jinja/string_functions.h"
 #include "text/jinja/value_text.h"
 
 namespace quire::jinja {
@@ -37,11 +37,12 @@ Result<Value> matches_end(Call& call, bool at_start) {
   } else {
     candidates.push_back(call.args[0]);
   }
-  const std::string_view bytes = std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
+  const std::string_view bytes =
+      std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
   for (const Value& candidate : candidates) {
     if (!candidate.is(Kind::kString)) {
-      return invalid_argument(std::string(name) + "() wants a string or a tuple of strings, not '" +
-                              std::string(type_name(candidate)) + "'");
+      return invalid_argument(std::string(name) + "() wants a string or a tuple of strings, not " +
+                              quoted(type_name(candidate)));
     }
     const std::string& affix = candidate.text().bytes;
     if (range.valid && (at_start ? bytes.starts_with(affix) : bytes.ends_with(affix))) return Value::boolean(true);
@@ -54,7 +55,8 @@ Result<Int> position(Call& call, std::string_view name, bool last) {
   QUIRE_ASSIGN_OR_RETURN(const Value needle, string_argument(call, 0, name));
   QUIRE_ASSIGN_OR_RETURN(const Window range, window(call, 1));
   if (!range.valid) return Int{-1};
-  const std::string_view bytes = std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
+  const std::string_view bytes =
+      std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
   const size_t at = last ? bytes.rfind(needle.text().bytes) : bytes.find(needle.text().bytes);
   if (at == std::string_view::npos) return Int{-1};
   const std::string_view before = std::string_view(call.subject.text().bytes).substr(0, range.begin + at);
@@ -115,7 +117,7 @@ void replace_empty(const Text& text, const Text& replacement, Int limit, TextBui
 Result<Value> string_argument(const Call& call, size_t index, std::string_view function) {
   const Value& value = call.args[index];
   if (value.is(Kind::kString)) return value;
-  return invalid_argument(std::string(function) + " wants a string, not '" + std::string(type_name(value)) + "'");
+  return invalid_argument(std::string(function) + " wants a string, not " + quoted(type_name(value)));
 }
 
 Result<Int> int_argument(const Call& call, size_t index, Int absent, bool none_is_absent) {
@@ -124,7 +126,7 @@ Result<Int> int_argument(const Call& call, size_t index, Int absent, bool none_i
   if (value.is(Kind::kNone) && none_is_absent) return absent;
   if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
   if (!value.is_integral()) {
-    return invalid_argument("an integer is wanted, not '" + std::string(type_name(value)) + "'");
+    return invalid_argument("an integer is wanted, not " + quoted(type_name(value)));
   }
   return value.as_int();
 }
@@ -148,12 +150,14 @@ Result<Value> index_last_text(Call& call) { return position_or_fail(call, "rinde
 Result<Value> count_text(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Value needle_value, string_argument(call, 0, "count"));
   QUIRE_ASSIGN_OR_RETURN(const Window range, window(call, 1));
-  const std::string_view bytes = std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
+  const std::string_view bytes =
+      std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
   const std::string& needle = needle_value.text().bytes;
   if (!range.valid) return Value::integer(0);
   if (needle.empty()) return Value::integer(static_cast<Int>(count_code_points(bytes)) + 1);
   Int count = 0;
-  for (size_t at = bytes.find(needle); at != std::string_view::npos; at = bytes.find(needle, at + needle.size())) ++count;
+  for (size_t at = bytes.find(needle); at != std::string_view::npos; at = bytes.find(needle, at + needle.size()))
+    ++count;
   return Value::integer(count);
 }
 

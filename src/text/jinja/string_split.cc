@@ -1,23 +1,23 @@
 // Cutting strings into pieces and joining them.
 #include <algorithm>
 
+#include "text/jinja/characters.h"
 #include "text/jinja/iteration.h"
 #include "text/jinja/string_functions.h"
-#include "text/jinja/characters.h"
 #include "text/jinja/value_text.h"
 
 namespace quire::jinja {
 namespace {
 
-// Byte ranges of the pieces.
-using Pieces = std::vector<std::pair<size_t, size_t>>;
+bool full(const Pieces& pieces) { return pieces.size() > kMaxListItems; }
 
 Result<Value> list_of_pieces(Call& call, const Pieces& pieces) {
-  QUIRE_RETURN_IF_ERROR(call.runtime.charge(pieces.size()));
+  if (full(pieces)) return out_of_range("the template splits a string into too many pieces");
   QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(call.subject.text().bytes.size()));
   std::vector<Value> items;
   items.reserve(pieces.size());
   for (const auto& [begin, end] : pieces) {
+    QUIRE_RETURN_IF_ERROR(call.runtime.charge(1));
     items.push_back(Value::string(call.heap(), sub_text(call.subject.text(), begin, end)));
   }
   return make_list(call.heap(), std::move(items));
@@ -26,7 +26,7 @@ Result<Value> list_of_pieces(Call& call, const Pieces& pieces) {
 Pieces split_at(std::string_view bytes, std::string_view separator, Int limit) {
   Pieces pieces;
   size_t begin = 0;
-  for (Int done = 0; limit < 0 || done < limit; ++done) {
+  for (Int done = 0; (limit < 0 || done < limit) && !full(pieces); ++done) {
     const size_t match = bytes.find(separator, begin);
     if (match == std::string_view::npos) break;
     pieces.emplace_back(begin, match);
@@ -39,7 +39,7 @@ Pieces split_at(std::string_view bytes, std::string_view separator, Int limit) {
 Pieces split_last_at(std::string_view bytes, std::string_view separator, Int limit) {
   Pieces pieces;
   size_t end = bytes.size();
-  for (Int done = 0; limit < 0 || done < limit; ++done) {
+  for (Int done = 0; (limit < 0 || done < limit) && !full(pieces); ++done) {
     const size_t match = end < separator.size() ? bytes.npos : bytes.rfind(separator, end - separator.size());
     if (match == std::string_view::npos) break;
     pieces.emplace_back(match + separator.size(), end);
@@ -72,7 +72,7 @@ size_t skip_space_back(std::string_view bytes, size_t end, bool space) {
 Pieces split_space(std::string_view bytes, Int limit) {
   Pieces pieces;
   size_t at = skip_space(bytes, 0, true);
-  for (Int done = 0; at < bytes.size(); ++done) {
+  for (Int done = 0; at < bytes.size() && !full(pieces); ++done) {
     if (limit >= 0 && done >= limit) {
       pieces.emplace_back(at, skip_space_back(bytes, bytes.size(), true));
       break;
@@ -87,7 +87,7 @@ Pieces split_space(std::string_view bytes, Int limit) {
 Pieces split_last_space(std::string_view bytes, Int limit) {
   Pieces pieces;
   size_t end = skip_space_back(bytes, bytes.size(), true);
-  for (Int done = 0; end > 0; ++done) {
+  for (Int done = 0; end > 0 && !full(pieces); ++done) {
     if (limit >= 0 && done >= limit) {
       pieces.emplace_back(skip_space(bytes, 0, true), end);
       break;
@@ -119,9 +119,7 @@ Result<Value> partition_from(Call& call, bool last) {
   const Text& text = call.subject.text();
   QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(text.bytes.size()));
   const size_t at = last ? text.bytes.rfind(cut) : text.bytes.find(cut);
-  const auto piece = [&](size_t begin, size_t end) {
-    return Value::string(call.heap(), sub_text(text, begin, end));
-  };
+  const auto piece = [&](size_t begin, size_t end) { return Value::string(call.heap(), sub_text(text, begin, end)); };
   const size_t size = text.bytes.size();
   std::vector<Value> parts;
   if (at != std::string::npos) {
@@ -142,14 +140,8 @@ Result<Value> partition(Call& call) { return partition_from(call, false); }
 Result<Value> partition_last(Call& call) { return partition_from(call, true); }
 
 Result<Value> split_lines(Call& call) {
-  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(call.subject.text().bytes.size()));
-  std::vector<Value> items;
   QUIRE_ASSIGN_OR_RETURN(const Int keep_ends, int_argument(call, 0, 0));
-  for (Text& line : lines_of(call.subject.text(), keep_ends != 0)) {
-    items.push_back(Value::string(call.heap(), std::move(line)));
-  }
-  QUIRE_RETURN_IF_ERROR(call.runtime.charge(items.size()));
-  return make_list(call.heap(), std::move(items));
+  return list_of_pieces(call, lines_of(call.subject.text().bytes, keep_ends != 0));
 }
 
 Result<Value> join(Call& call) {
@@ -163,26 +155,25 @@ Result<Value> join(Call& call) {
     } else if (items[i].is(Kind::kString)) {
       out.append(items[i].text());
     } else {
-      return invalid_argument("join() wants strings, but item " + std::to_string(i) + " is '" +
-                              std::string(type_name(items[i])) + "'");
+      return invalid_argument("join() wants strings, but item " + std::to_string(i) + " is " +
+                              quoted(type_name(items[i])));
     }
   }
   return call.runtime.string(std::move(out), separator.markup);
 }
 
-std::vector<Text> lines_of(const Text& text, bool keep_ends) {
-  std::vector<Text> lines;
-  const std::string& bytes = text.bytes;
+Pieces lines_of(std::string_view bytes, bool keep_ends) {
+  Pieces lines;
   size_t begin = 0;
-  for (size_t at = 0; at < bytes.size();) {
+  for (size_t at = 0; at < bytes.size() && !full(lines);) {
     const size_t end = at;
     const char32_t c = next_code_point(bytes, at);
     if (!is_line_break(c)) continue;
     if (c == '\r' && at < bytes.size() && bytes[at] == '\n') ++at;
-    lines.push_back(sub_text(text, begin, keep_ends ? at : end));
+    lines.emplace_back(begin, keep_ends ? at : end);
     begin = at;
   }
-  if (begin < bytes.size()) lines.push_back(sub_text(text, begin, bytes.size()));
+  if (begin < bytes.size()) lines.emplace_back(begin, bytes.size());
   return lines;
 }
 

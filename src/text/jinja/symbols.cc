@@ -15,8 +15,7 @@ int FunctionSlots::hops_to(const FunctionSlots& outer) const {
 Symbols::Symbols(Symbols* parent, FunctionSlots& function)
     : level_(parent == nullptr ? 0 : parent->level_ + 1), parent_(parent), function_(function) {}
 
-Symbols::Symbols(Symbols& base)
-    : level_(base.level_), parent_(base.parent_), base_(&base), function_(base.function_) {}
+Symbols::Symbols(Symbols& base) : level_(base.level_), parent_(base.parent_), base_(&base), function_(base.function_) {}
 
 std::optional<int> Symbols::find_here(const std::string& name) const {
   for (const Symbols* at = this; at != nullptr; at = at->base_) {

@@ -67,7 +67,7 @@ class Symbols {
 
   int level_;
   Symbols* parent_;
-  Symbols* base_ = nullptr;   // of a branch: the scope it extends
+  Symbols* base_ = nullptr;  // of a branch: the scope it extends
   FunctionSlots& function_;
   std::map<std::string, int> slots_;
   std::map<int, Load> loads_;

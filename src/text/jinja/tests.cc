@@ -34,7 +34,9 @@ Result<Value> is_callable(Call& call) {
   return Value::boolean(value.is(Kind::kUndefined) || (value.is(Kind::kNative) && value.native().callable()));
 }
 
-Result<Value> escaped(Call& call) { return Value::boolean(call.subject.is(Kind::kString) && call.subject.text().markup); }
+Result<Value> escaped(Call& call) {
+  return Value::boolean(call.subject.is(Kind::kString) && call.subject.text().markup);
+}
 
 // value % divisor == remainder
 Result<Value> leaves(Call& call, const Value& divisor, Int remainder) {
@@ -58,12 +60,12 @@ Result<Value> is_upper_case(Call& call) {
 }
 
 Result<Value> is_filter(Call& call) {
-  if (!hashable(call.subject)) return invalid_argument("unhashable type: '" + std::string(type_name(call.subject)) + "'");
+  if (!hashable(call.subject)) return invalid_argument("unhashable type: " + quoted(type_name(call.subject)));
   return Value::boolean(call.subject.is(Kind::kString) && find_filter(call.subject.text().bytes) != nullptr);
 }
 
 Result<Value> is_test(Call& call) {
-  if (!hashable(call.subject)) return invalid_argument("unhashable type: '" + std::string(type_name(call.subject)) + "'");
+  if (!hashable(call.subject)) return invalid_argument("unhashable type: " + quoted(type_name(call.subject)));
   return Value::boolean(call.subject.is(Kind::kString) && find_test(call.subject.text().bytes) != nullptr);
 }
 

@@ -1,10 +1,24 @@
 #include "text/jinja/text.h"
 
+#include <cstdint>
+#include <cstring>
+
 namespace quire::jinja {
 namespace {
 
 bool is_ascii(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
+  constexpr size_t kWordBytes = sizeof(uint64_t);
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  size_t at = 0;
+  for (; at + kWordBytes <= bytes.size(); at += kWordBytes) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + at, kWordBytes);
+    if ((word & kHighBits) != 0) return false;
+  }
+  for (; at < bytes.size(); ++at) {
+    if (static_cast<unsigned char>(bytes[at]) >= 0x80) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -19,18 +33,22 @@ size_t Text::byte_offset_of(size_t code_point_index) const {
   return ascii ? std::min(code_point_index, bytes.size()) : byte_offset(bytes, code_point_index);
 }
 
-void TextBuilder::append(std::string_view bytes, Origin origin) {
-  if (bytes.empty()) return;
-  if (bytes.size() > limit_bytes_ - text_.bytes.size()) {
-    overflowed_ = true;
-    return;
-  }
+void TextBuilder::begin_run(Origin origin) {
   if (text_.bytes.empty()) {
     text_.first_origin = origin;
   } else if (origin != last_origin_) {
     text_.changes.push_back(text_.bytes.size());
   }
   last_origin_ = origin;
+}
+
+void TextBuilder::append(std::string_view bytes, Origin origin) {
+  if (bytes.empty()) return;
+  if (bytes.size() > limit_bytes_ - text_.bytes.size()) {
+    overflowed_ = true;
+    return;
+  }
+  begin_run(origin);
   text_.ascii = text_.ascii && is_ascii(bytes);
   text_.bytes.append(bytes);
 }
@@ -48,11 +66,20 @@ void TextBuilder::append(char32_t code_point, Origin origin) {
 }
 
 void TextBuilder::append_repeated(std::string_view bytes, size_t count, Origin origin) {
-  if (!bytes.empty() && count > (limit_bytes_ - text_.bytes.size()) / bytes.size()) {
+  if (bytes.empty() || count == 0) return;
+  if (count > (limit_bytes_ - text_.bytes.size()) / bytes.size()) {
     overflowed_ = true;
     return;
   }
-  for (size_t i = 0; i < count; ++i) append(bytes, origin);
+  begin_run(origin);
+  text_.ascii = text_.ascii && is_ascii(bytes);
+  text_.bytes.reserve(text_.bytes.size() + count * bytes.size());
+  for (size_t i = 0; i < count; ++i) text_.bytes.append(bytes);
+}
+
+void TextBuilder::append_repeated(const Text& text, size_t count) {
+  if (text.changes.empty()) return append_repeated(text.bytes, count, text.first_origin);
+  for (size_t i = 0; i < count && !overflowed_; ++i) append(text);
 }
 
 Text make_text(std::string bytes, Origin origin) {

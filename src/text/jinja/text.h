@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/jinja/limits.h"
 #include "text/jinja/code_points.h"
+#include "text/jinja/limits.h"
 
 namespace quire::jinja {
 
@@ -44,12 +44,15 @@ class TextBuilder {
   void append(const Text& text, size_t begin, size_t end);
   void append(char32_t code_point, Origin origin);
   void append_repeated(std::string_view bytes, size_t count, Origin origin);
+  void append_repeated(const Text& text, size_t count);
 
   size_t size() const { return text_.bytes.size(); }
   bool overflowed() const { return overflowed_; }
   Text take() { return std::move(text_); }
 
  private:
+  void begin_run(Origin origin);
+
   size_t limit_bytes_;
   bool overflowed_ = false;
   Origin last_origin_ = Origin::kTemplate;

@@ -50,9 +50,7 @@ Value Value::undefined(Heap& heap, std::string message) {
   return Value(Kind::kUndefined, heap.make<UndefinedObject>(std::move(message)));
 }
 
-Value Value::string(Heap& heap, Text text) {
-  return Value(Kind::kString, heap.make<StringObject>(std::move(text)));
-}
+Value Value::string(Heap& heap, Text text) { return Value(Kind::kString, heap.make<StringObject>(std::move(text))); }
 
 const Text& Value::text() const { return object_as<StringObject>()->text(); }
 
@@ -91,24 +89,37 @@ int64_t Range::size() const {
 
 const Value* Namespace::find(std::string_view name) const {
   for (const auto& [key, value] : attributes_) {
-    if (key.bytes == name) return &value;
+    if (key.is(Kind::kString) && key.text().bytes == name) return &value;
   }
   return nullptr;
 }
 
-void Namespace::set(const Text& name, Value value) {
+void Namespace::set(const Value& name, Value value) {
   for (auto& [key, held] : attributes_) {
-    if (key.bytes == name.bytes) {
+    if (compare_keys(key, name) == 0) {
       held = std::move(value);
       return;
     }
   }
-  charge(sizeof(Value) + sizeof(Text) + name.bytes.size());
+  charge(2 * sizeof(Value));
   attributes_.emplace_back(name, std::move(value));
 }
 
+std::string Native::repr() const {
+  std::string text = "<";
+  text += type_name();
+  return text + ">";
+}
+
 Result<Value> Native::call(Runtime&, Arguments) {
-  return invalid_argument("a value of type '" + std::string(type_name()) + "' is not callable");
+  return invalid_argument("a value of type " + quoted(type_name()) + " is not callable");
+}
+
+std::string quoted(std::string_view text) {
+  std::string result(1, '\'');
+  result += text;
+  result += '\'';
+  return result;
 }
 
 std::string_view type_name(const Value& value) {
@@ -135,7 +146,7 @@ std::string_view type_name(const Value& value) {
     case Kind::kDictView:
       return value.dict_view().part() == DictView::Part::kKeys     ? "dict_keys"
              : value.dict_view().part() == DictView::Part::kValues ? "dict_values"
-                                                                    : "dict_items";
+                                                                   : "dict_items";
     case Kind::kRange:
       return "range";
     case Kind::kNamespace:

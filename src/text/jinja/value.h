@@ -22,7 +22,7 @@ namespace quire::jinja {
 using Int = __int128;
 
 enum class Kind : uint8_t {
-  kMissing,    // no value at all: an unset variable or an argument not given; never visible to a template
+  kMissing,  // no value at all: an unset variable or an argument not given; never visible to a template
   kUndefined,
   kNone,
   kBool,
@@ -32,11 +32,11 @@ enum class Kind : uint8_t {
   kList,
   kTuple,
   kDict,
-  kDictView,   // keys(), values(), items()
+  kDictView,  // keys(), values(), items()
   kRange,
   kNamespace,
-  kIterator,   // consumed by use, like Python's generators
-  kNative,     // functions, methods, macros, loop, cycler, joiner
+  kIterator,  // consumed by use, like Python's generators
+  kNative,    // functions, methods, macros, loop, cycler, joiner
 };
 
 class Value;
@@ -97,7 +97,7 @@ class Value {
   const Text& text() const;
   const std::string& undefined_message() const;
   const Sequence& sequence() const { return *object_as<Sequence>(); }
-  const Dict& dict() const;              // defined in dict.h
+  const Dict& dict() const;  // defined in dict.h
   const DictView& dict_view() const;
   const Range& range() const { return *object_as<Range>(); }
   Namespace& name_space() const { return *object_as<Namespace>(); }
@@ -160,12 +160,13 @@ class Namespace : public CyclicObject {
  public:
   explicit Namespace(Heap& heap) : CyclicObject(heap) {}
   const Value* find(std::string_view name) const;
-  void set(const Text& name, Value value);
-  const std::vector<std::pair<Text, Value>>& attributes() const { return attributes_; }
+  // Names are strings, save for what namespace({1: 2}) may bring in, which can be printed but not reached.
+  void set(const Value& name, Value value);
+  const std::vector<std::pair<Value, Value>>& attributes() const { return attributes_; }
   void drop_references() override { attributes_.clear(); }
 
  private:
-  std::vector<std::pair<Text, Value>> attributes_;
+  std::vector<std::pair<Value, Value>> attributes_;
 };
 
 class Iterator : public Object {
@@ -182,7 +183,7 @@ class Native : public CyclicObject {
  public:
   virtual std::string_view type_name() const = 0;
   // As Python prints it.
-  virtual std::string repr() const { return "<" + std::string(type_name()) + ">"; }
+  virtual std::string repr() const;
   virtual bool callable() const { return false; }
   virtual Result<Value> call(Runtime& runtime, Arguments arguments);
   virtual Result<std::optional<Value>> attribute(Runtime&, std::string_view) { return std::optional<Value>(); }
@@ -195,5 +196,6 @@ class Native : public CyclicObject {
 
 // As Python names the type, for messages.
 std::string_view type_name(const Value& value);
+std::string quoted(std::string_view text);  // 'text'
 
 }  // namespace quire::jinja

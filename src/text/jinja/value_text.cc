@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "text/jinja/number.h"
 #include "text/jinja/characters.h"
+#include "text/jinja/number.h"
 
 namespace quire::jinja {
 namespace {
@@ -91,7 +91,7 @@ Status append_namespace(Runtime& runtime, const Namespace& name_space, TextBuild
   for (const auto& [name, value] : name_space.attributes()) {
     if (!first) out.append(", ", Origin::kTemplate);
     first = false;
-    append_quoted(name, Origin::kTemplate, out);
+    QUIRE_RETURN_IF_ERROR(append_repr(runtime, name, Origin::kTemplate, out));
     out.append(": ", Origin::kTemplate);
     QUIRE_RETURN_IF_ERROR(append_repr(runtime, value, Origin::kTemplate, out));
   }
