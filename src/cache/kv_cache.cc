@@ -1,7 +1,7 @@
 #include "cache/kv_cache.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -27,13 +27,20 @@ std::string group_name(const KvGroupConfig& group, size_t index) {
 
 std::string_view match_end_name(MatchEnd end) {
   switch (end) {
-    case MatchEnd::kNone: return "none";
-    case MatchEnd::kDisabled: return "disabled";
-    case MatchEnd::kTooShort: return "too_short";
-    case MatchEnd::kEvicted: return "evicted";
-    case MatchEnd::kSalt: return "salt";
-    case MatchEnd::kDifferent: return "different_token";
-    case MatchEnd::kUnknown: return "unknown_prefix";
+    case MatchEnd::kNone:
+      return "none";
+    case MatchEnd::kDisabled:
+      return "disabled";
+    case MatchEnd::kTooShort:
+      return "too_short";
+    case MatchEnd::kEvicted:
+      return "evicted";
+    case MatchEnd::kSalt:
+      return "salt";
+    case MatchEnd::kDifferent:
+      return "different_token";
+    case MatchEnd::kUnknown:
+      return "unknown_prefix";
   }
   return "unknown_prefix";
 }
@@ -41,6 +48,9 @@ std::string_view match_end_name(MatchEnd end) {
 Result<KvCache> KvCache::create(KvCacheConfig config) {
   if (config.groups.empty() || config.page_tokens < 1 || config.max_sequence_tokens < 1) {
     return invalid_argument("a KV cache needs at least one group, page size and context above 0");
+  }
+  if (!std::has_single_bit(static_cast<uint64_t>(config.page_tokens))) {
+    return invalid_argument("a page of " + std::to_string(config.page_tokens) + " tokens is not a power of two");
   }
   if (config.layout == KvLayout::kContiguous && config.prefix_caching) {
     return invalid_argument("contiguous KV cannot share prefixes: turn prefix caching off");
@@ -64,7 +74,8 @@ Result<KvCache> KvCache::create(KvCacheConfig config) {
   return KvCache(std::move(config));
 }
 
-KvCache::KvCache(KvCacheConfig config) : config_(std::move(config)) {
+KvCache::KvCache(KvCacheConfig config)
+    : config_(std::move(config)), page_shift_(std::countr_zero(static_cast<uint64_t>(config_.page_tokens))) {
   for (const KvGroupConfig& group : config_.groups) {
     groups_.push_back({group, PagePool(group.pages, config_.page_tokens),
                        PrefixIndex(config_.prefix_caching ? group.pages : 0, config_.page_tokens)});
@@ -100,7 +111,7 @@ int64_t KvCache::window_pages(const Group& group) const { return pages_for(group
 
 int64_t KvCache::first_live_page(const Group& group, int64_t computed) const {
   if (group.config.window == 0 || config_.layout == KvLayout::kContiguous) return 0;
-  return std::max<int64_t>(0, computed - group.config.window + 1) / config_.page_tokens;
+  return page_at(std::max<int64_t>(0, computed - group.config.window + 1));
 }
 
 std::span<const int32_t> KvCache::page_of(std::span<const int32_t> tokens, int64_t page) const {
@@ -129,7 +140,7 @@ PageId KvCache::find(const Group& group, const SequencePages& pages, std::span<c
 PrefixMatch KvCache::match(SequencePages& pages, std::span<const int32_t> tokens, int64_t limit) const {
   PrefixMatch match;
   if (!config_.prefix_caching) return match;
-  match.limit = limit / config_.page_tokens;
+  match.limit = page_at(limit);
   extend_hashes(pages, tokens, match.limit);
   int64_t found = match.limit;
   for (const Group& group : groups_) {
@@ -177,19 +188,27 @@ MatchExplanation KvCache::explain(const SequencePages& pages, std::span<const in
   return {MatchEnd::kUnknown, -1};
 }
 
-int64_t KvCache::free_pages_of(const SequencePages& pages, const PrefixMatch& match, int64_t g) const {
+int64_t KvCache::matched_pages(const SequencePages& pages, const PrefixMatch& match, int64_t g,
+                               int32_t references) const {
   const Group& group = groups_[static_cast<size_t>(g)];
-  int64_t free = 0;
+  int64_t count = 0;
   for (int64_t page = first_live_page(group, match.tokens); page < match.pages; ++page) {
-    const auto found = group.index.find_compared(pages.hashes[static_cast<size_t>(page)]);
-    free += group.pool.references(found) == 0;
+    const PageId found = group.index.find_compared(pages.hashes[static_cast<size_t>(page)]);
+    count += group.pool.references(found) == references;
   }
-  return free;
+  return count;
+}
+
+int64_t KvCache::shared_pages(const SequencePages& pages, int64_t g) const {
+  const PagePool& pool = groups_[static_cast<size_t>(g)].pool;
+  const std::vector<PageId>& table = pages.groups[static_cast<size_t>(g)].table;
+  if (table.empty() || pool.references(table.front()) == 1) return 0;
+  return std::ranges::partition_point(table, [&](PageId page) { return pool.references(page) > 1; }) - table.begin();
 }
 
 bool KvCache::admit(SequencePages& pages, const PrefixMatch& match, int64_t upto) {
   for (int64_t g = 0; g < groups(); ++g) {
-    const int64_t wanted = pages_for(upto) - match.pages + free_pages_of(pages, match, g);
+    const int64_t wanted = pages_for(upto) - match.pages + matched_pages(pages, match, g, 0);
     if (config_.layout == KvLayout::kPaged && wanted > free_pages(g)) return false;
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -201,7 +220,6 @@ bool KvCache::admit(SequencePages& pages, const PrefixMatch& match, int64_t upto
       held.table.push_back(group.index.find_compared(pages.hashes[static_cast<size_t>(page)]));
       group.pool.add_reference(held.table.back());
     }
-    held.shared = match.pages;
   }
   pages.published = match.pages;
   std::vector<PageCopy> copies;
@@ -211,8 +229,7 @@ bool KvCache::admit(SequencePages& pages, const PrefixMatch& match, int64_t upto
 }
 
 bool KvCache::needs_copy(const Group& group, const SequencePages::Group& pages, int64_t computed) const {
-  if (computed % config_.page_tokens == 0) return false;
-  return group.pool.references(pages.table[static_cast<size_t>(computed / config_.page_tokens)]) > 1;
+  return slot_at(computed) != 0 && group.pool.references(pages.table[static_cast<size_t>(page_at(computed))]) > 1;
 }
 
 int64_t KvCache::most_rows(int64_t computed) const {
@@ -251,19 +268,24 @@ bool KvCache::reserve(SequencePages& pages, int64_t computed, int64_t upto, std:
     }
     return true;
   }
-  if (reservable_rows(pages, computed) < upto - computed) return false;
+  const int64_t wanted = pages_for(upto);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const SequencePages::Group& held = pages.groups[g];
+    const int64_t fresh = std::max<int64_t>(0, wanted - static_cast<int64_t>(held.table.size()));
+    if (fresh + needs_copy(groups_[g], held, computed) > groups_[g].pool.free_pages()) return false;
+  }
   for (size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
     std::vector<PageId>& table = pages.groups[g].table;
     if (needs_copy(group, pages.groups[g], computed)) {
-      PageId& partial = table[static_cast<size_t>(computed / config_.page_tokens)];
-      const int32_t slots = static_cast<int32_t>(computed % config_.page_tokens);
+      PageId& partial = table[static_cast<size_t>(page_at(computed))];
+      const int32_t slots = static_cast<int32_t>(slot_at(computed));
       const PageId copy = take(group);
       group.pool.set_filled(copy, slots);
       copies.push_back({static_cast<int32_t>(g), partial, copy, slots});
       drop(group, std::exchange(partial, copy));
     }
-    while (static_cast<int64_t>(table.size()) < pages_for(upto)) table.push_back(take(group));
+    while (static_cast<int64_t>(table.size()) < wanted) table.push_back(take(group));
   }
   return true;
 }
@@ -281,7 +303,7 @@ void KvCache::drop(Group& group, PageId page) {
 void KvCache::commit(SequencePages& pages, std::span<const int32_t> tokens, int64_t from, int64_t to) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     SequencePages::Group& held = pages.groups[g];
-    for (int64_t page = from / config_.page_tokens; page * config_.page_tokens < to; ++page) {
+    for (int64_t page = page_at(from); page * config_.page_tokens < to; ++page) {
       const int64_t slots = std::min(config_.page_tokens, to - page * config_.page_tokens);
       groups_[g].pool.set_filled(held.table[static_cast<size_t>(page)], slots);
     }
@@ -306,7 +328,7 @@ void KvCache::trim(Group& group, SequencePages::Group& pages, int64_t computed) 
 }
 
 void KvCache::publish(SequencePages& pages, std::span<const int32_t> tokens, int64_t computed) {
-  const int64_t full = computed / config_.page_tokens;
+  const int64_t full = page_at(computed);
   extend_hashes(pages, tokens, full);
   for (int64_t page = pages.published; page < full; ++page) {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -338,7 +360,6 @@ SequencePages KvCache::fork(const SequencePages& parent, int64_t computed) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     SequencePages::Group& held = child.groups[g];
     held.table.resize(static_cast<size_t>(pages_for(computed)));
-    held.shared = pages_for(computed);
     for (const PageId page : held.table) {
       if (page != kNoPage) groups_[g].pool.add_reference(page);
     }

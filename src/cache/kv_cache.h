@@ -39,12 +39,12 @@ struct KvGroupConfig {
 
 struct KvCacheConfig {
   std::vector<KvGroupConfig> groups;
-  int64_t page_tokens = 16;
+  int64_t page_tokens = 16;         // a power of two
   int64_t max_sequence_tokens = 0;  // the context
   KvLayout layout = KvLayout::kPaged;
-  bool prefix_caching = true;       // only with kPaged
-  HashKey hash_key;                 // random in each process
-  std::string fingerprint;          // of whatever changes K and V: model, KV type, rope variant
+  bool prefix_caching = true;  // only with kPaged
+  HashKey hash_key;            // random in each process
+  std::string fingerprint;     // of whatever changes K and V: model, KV type, rope variant
 };
 
 // One sequence's pages. Filled and emptied by KvCache only; `table` is what StepInput wants.
@@ -52,7 +52,6 @@ struct SequencePages {
   struct Group {
     std::vector<PageId> table;  // page of tokens [i * page_tokens, ...); kNoPage before first_live
     int64_t first_live = 0;
-    int64_t shared = 0;         // leading entries that came from the index or a fork
   };
   std::vector<Group> groups;
   Hash128 root;                 // tenant salt and fingerprint
@@ -93,8 +92,8 @@ struct MatchExplanation {
 
 struct KvUsage {
   int64_t pages = 0;
-  int64_t used_slots = 0;       // in pages that some sequence references
-  int64_t live_slots = 0;       // of those, slots with a committed token; a shared one counts once
+  int64_t used_slots = 0;  // in pages that some sequence references
+  int64_t live_slots = 0;  // of those, slots with a committed token; a shared one counts once
   int64_t findable_pages = 0;
   int64_t evictions = 0;
 };
@@ -106,7 +105,7 @@ class KvCache {
 
   const KvCacheConfig& config() const { return config_; }
   int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
-  int64_t pages_for(int64_t tokens) const { return (tokens + config_.page_tokens - 1) / config_.page_tokens; }
+  int64_t pages_for(int64_t tokens) const { return page_at(tokens + config_.page_tokens - 1); }
 
   // Fails when a sequence whose K and V cover `tokens` would not fit even alone; says the counts.
   Status check_fits(int64_t tokens) const;
@@ -139,8 +138,10 @@ class KvCache {
 
   KvUsage usage(int64_t group) const;
   int64_t free_pages(int64_t group) const { return groups_[static_cast<size_t>(group)].pool.free_pages(); }
-  // Pages of a match that are on the free list of a group, so that using them takes them from it.
-  int64_t free_pages_of(const SequencePages& pages, const PrefixMatch& match, int64_t group) const;
+  // Pages of a match that exactly so many tables hold; those that none holds are on the free list of the group.
+  int64_t matched_pages(const SequencePages& pages, const PrefixMatch& match, int64_t group, int32_t references) const;
+  // Leading pages of a global group that others hold too. They share a prefix, so no page after the first own one is.
+  int64_t shared_pages(const SequencePages& pages, int64_t group) const;
 
   // For tests: the first broken rule, given the tables of all living sequences.
   Status check(std::span<const SequencePages* const> living) const;
@@ -156,6 +157,9 @@ class KvCache {
 
   explicit KvCache(KvCacheConfig config);
 
+  int64_t page_at(int64_t position) const { return position >> page_shift_; }
+  int64_t slot_at(int64_t position) const { return position & (config_.page_tokens - 1); }
+
   int64_t first_live_page(const Group& group, int64_t computed) const;
   int64_t window_pages(const Group& group) const;
   bool needs_copy(const Group& group, const SequencePages::Group& pages, int64_t computed) const;
@@ -169,6 +173,7 @@ class KvCache {
   const Hash128& parent_hash(const SequencePages& pages, int64_t page) const;
 
   KvCacheConfig config_;
+  int page_shift_;
   std::vector<Group> groups_;
 };
 

@@ -16,11 +16,9 @@ PrefixIndex::PrefixIndex(int64_t pages, int64_t page_tokens)
     : page_tokens_(page_tokens),
       entries_(static_cast<size_t>(pages)),
       tokens_(static_cast<size_t>(pages * page_tokens)),
-      evicted_ring_(static_cast<size_t>(pages)) {
-  pages_.reserve(entries_.size());
-  first_child_.reserve(entries_.size());
-  evicted_.reserve(entries_.size());
-}
+      pages_(pages),
+      first_child_(pages),
+      evicted_(static_cast<size_t>(pages) + 1) {}
 
 std::span<const int32_t> PrefixIndex::tokens(PageId page) const {
   return {tokens_.data() + page * page_tokens_, static_cast<size_t>(page_tokens_)};
@@ -31,22 +29,18 @@ PageId PrefixIndex::find(const Hash128& hash, std::span<const int32_t> wanted) c
   return page != kNoPage && std::ranges::equal(tokens(page), wanted) ? page : kNoPage;
 }
 
-PageId PrefixIndex::find_compared(const Hash128& hash) const {
-  const auto found = pages_.find(hash);
-  return found == pages_.end() ? kNoPage : found->second;
-}
+PageId PrefixIndex::find_compared(const Hash128& hash) const { return pages_.find(hash); }
 
 bool PrefixIndex::publish(PageId page, const Hash128& parent, const Hash128& hash, std::span<const int32_t> content) {
   QUIRE_CHECK(static_cast<int64_t>(content.size()) == page_tokens_);
   Entry& published = entry(page);
-  if (published.published || !pages_.emplace(hash, page).second) return false;
+  if (published.published || !pages_.insert(hash, page)) return false;
   std::ranges::copy(content, tokens_.begin() + page * page_tokens_);
   published = {hash, parent, kNoPage, kNoPage, true};
-  const auto [newest, alone] = first_child_.emplace(parent, page);
-  if (!alone) {
-    published.next_sibling = newest->second;
-    entry(newest->second).previous_sibling = page;
-    newest->second = page;
+  if (!first_child_.insert(parent, page)) {
+    published.next_sibling = first_child_.find(parent);
+    entry(published.next_sibling).previous_sibling = page;
+    first_child_.replace(parent, page);
   }
   return true;
 }
@@ -59,27 +53,19 @@ void PrefixIndex::evict(PageId page) {
   if (gone.previous_sibling != kNoPage) {
     entry(gone.previous_sibling).next_sibling = gone.next_sibling;
   } else if (gone.next_sibling != kNoPage) {
-    first_child_[gone.parent] = gone.next_sibling;
+    first_child_.replace(gone.parent, gone.next_sibling);
   } else {
     first_child_.erase(gone.parent);
   }
-  remember_eviction(gone.hash);
+  evicted_[evicted_slot(gone.hash)] = gone.hash;
   gone = {};
   ++evictions_;
 }
 
-void PrefixIndex::remember_eviction(const Hash128& hash) {
-  if (!evicted_.insert(hash).second) return;
-  evicted_.erase(evicted_ring_[evicted_next_]);
-  evicted_ring_[evicted_next_] = hash;
-  evicted_next_ = (evicted_next_ + 1) % evicted_ring_.size();
-}
-
 std::optional<int64_t> PrefixIndex::longest_agreement(const Hash128& parent, std::span<const int32_t> wanted) const {
-  const auto newest = first_child_.find(parent);
-  if (newest == first_child_.end()) return std::nullopt;
+  PageId page = first_child_.find(parent);
+  if (page == kNoPage) return std::nullopt;
   int64_t longest = 0;
-  PageId page = newest->second;
   for (int i = 0; i < kSiblingsCompared && page != kNoPage; ++i, page = entry(page).next_sibling) {
     const auto differs = std::ranges::mismatch(tokens(page), wanted);
     longest = std::max<int64_t>(longest, differs.in2 - wanted.begin());
@@ -92,13 +78,11 @@ Status PrefixIndex::check() const {
   for (PageId page = 0; page < static_cast<PageId>(entries_.size()); ++page) {
     if (!entry(page).published) continue;
     ++published;
-    const auto found = pages_.find(entry(page).hash);
-    if (found == pages_.end() || found->second != page) {
+    if (pages_.find(entry(page).hash) != page) {
       return corrupt("page " + std::to_string(page) + ": its hash does not lead to it");
     }
     const PageId before = entry(page).previous_sibling;
-    const auto first = first_child_.find(entry(page).parent);
-    if (before == kNoPage ? first == first_child_.end() || first->second != page
+    if (before == kNoPage ? first_child_.find(entry(page).parent) != page
                           : entry(before).next_sibling != page || !(entry(before).parent == entry(page).parent)) {
       return corrupt("page " + std::to_string(page) + ": broken sibling links");
     }

@@ -4,17 +4,16 @@
 // and compared on a hit, so even a collision cannot hand out a foreign page. Each hash leads to at most one page and
 // each page has at most one hash; which pages are free is the pool's business.
 //
-// To explain misses the index also remembers which pages follow a prefix, and the hashes it evicted last.
+// To explain misses the index also remembers which pages follow a prefix, and most of the hashes it evicted last.
 // Thread: one at a time.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "cache/hash_table.h"
 #include "cache/page_pool.h"
 #include "cache/siphash.h"
 
@@ -38,10 +37,11 @@ class PrefixIndex {
 
   bool published(PageId page) const { return entry(page).published; }
   const Hash128& hash(PageId page) const { return entry(page).hash; }
-  int64_t size() const { return static_cast<int64_t>(pages_.size()); }
+  int64_t size() const { return pages_.size(); }
   int64_t evictions() const { return evictions_; }
 
-  bool evicted_lately(const Hash128& hash) const { return evicted_.contains(hash); }
+  // Whether the hash is among the last evictions, about as many as there are pages.
+  bool evicted_lately(const Hash128& hash) const { return evicted_[evicted_slot(hash)] == hash; }
 
   // How many of `tokens` agree with the closest page that follows `parent`; nullopt when no page follows it.
   std::optional<int64_t> longest_agreement(const Hash128& parent, std::span<const int32_t> tokens) const;
@@ -57,22 +57,17 @@ class PrefixIndex {
     PageId next_sibling = kNoPage;
     bool published = false;
   };
-  template <typename Value>
-  using HashMap = std::unordered_map<Hash128, Value, Hash128Low>;
-
   Entry& entry(PageId page) { return entries_[static_cast<size_t>(page)]; }
   const Entry& entry(PageId page) const { return entries_[static_cast<size_t>(page)]; }
   std::span<const int32_t> tokens(PageId page) const;
-  void remember_eviction(const Hash128& hash);
+  size_t evicted_slot(const Hash128& hash) const { return static_cast<size_t>(hash.low) % evicted_.size(); }
 
   int64_t page_tokens_;
   std::vector<Entry> entries_;
   std::vector<int32_t> tokens_;  // [pages][page_tokens]
-  HashMap<PageId> pages_;
-  HashMap<PageId> first_child_;  // parent hash -> newest page after it
-  std::vector<Hash128> evicted_ring_;
-  size_t evicted_next_ = 0;
-  std::unordered_set<Hash128, Hash128Low> evicted_;
+  HashTable pages_;
+  HashTable first_child_;         // from a parent's hash to the newest page after it
+  std::vector<Hash128> evicted_;  // each where its hash says, over what was there
   int64_t evictions_ = 0;
 };
 

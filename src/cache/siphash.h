@@ -20,11 +20,6 @@ struct Hash128 {
   bool operator==(const Hash128&) const = default;
 };
 
-// For hash tables: the value is already uniform.
-struct Hash128Low {
-  size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.low); }
-};
-
 Hash128 siphash128(const HashKey& key, std::span<const std::byte> message);
 
 }  // namespace quire

@@ -84,8 +84,8 @@ void StepTimeModel::observe(const StepShape& shape, int64_t step_ns) {
   const Position rows = locate(f_, shape.rows);
   const Position logits = locate(h_, shape.logit_rows);
   const double attention = static_cast<double>(shape.attention);
-  const double total = spread(f_, rows) + spread(h_, logits) + attention_variance_ * square(attention) +
-                       square(kNoise * measured);
+  const double total =
+      spread(f_, rows) + spread(h_, logits) + attention_variance_ * square(attention) + square(kNoise * measured);
   const double surprise = measured - predicted;
 
   correct(f_, rows, surprise, total);

@@ -66,7 +66,7 @@ class StepTimeModel {
   Table h_;
   double attention_ns_ = 0;  // c
   double attention_variance_ = 0;
-  double scale_ns_ = 0;      // running mean of step times: the unit of uncertainty
+  double scale_ns_ = 0;  // running mean of step times: the unit of uncertainty
   double relative_error_ = 0;
   int64_t observations_ = 0;
 };

@@ -32,37 +32,28 @@ int64_t LengthHistory::expect(int64_t output, int64_t most) const {
 PeakProjection::PeakProjection(const KvCache& cache) : cache_(cache) {
   for (int64_t g = 0; g < cache.groups(); ++g) {
     demand_.push_back({cache.pool(g).used_pages(), 0});
-  }
-}
-
-PeakProjection::Growth PeakProjection::growth_of(const Sequence& sequence, int64_t shared_pages,
-                                                 int64_t expected_output) const {
-  const int64_t returned = std::max<int64_t>(0, cache_.pages_for(sequence.size()) - shared_pages);
-  return {expected_output, sequence.size(), sequence.branches, returned};
-}
-
-void PeakProjection::add_demand(const Sequence& sequence, const Growth& growth, const PrefixMatch* match,
-                                std::vector<GroupDemand>& demand) const {
-  for (int64_t g = 0; g < cache_.groups(); ++g) {
-    const int64_t window = cache_.config().groups[static_cast<size_t>(g)].window;
-    GroupDemand& group = demand[static_cast<size_t>(g)];
-    if (window == 0) {
-      const int64_t held = match == nullptr
-                               ? static_cast<int64_t>(sequence.pages.groups[static_cast<size_t>(g)].table.size())
-                               : match->pages - cache_.free_pages_of(sequence.pages, *match, g);
-      group.now += std::max<int64_t>(0, cache_.pages_for(growth.size) - held) + growth.branches - 1;
-    } else {
-      const int64_t whole = cache_.pages_for(growth.size + growth.remaining);
-      group.at_most += growth.branches * std::min(whole, cache_.pages_for(window - 1) + 1);
-    }
+    if (cache.config().groups[static_cast<size_t>(g)].window == 0) global_group_ = g;
   }
 }
 
 void PeakProjection::add(const Sequence& sequence, int64_t expected_output) {
-  int64_t shared = 0;
-  for (const SequencePages::Group& group : sequence.pages.groups) shared = std::max(shared, group.shared);
-  growing_.push_back(growth_of(sequence, shared, expected_output));
-  add_demand(sequence, growing_.back(), nullptr, demand_);
+  Growth growth{expected_output, sequence.size(), sequence.branches, cache_.pages_for(sequence.size())};
+  if (global_group_ >= 0) growth.returned -= cache_.shared_pages(sequence.pages, global_group_);
+  growing_.push_back(growth);
+  for (int64_t g = 0; g < cache_.groups(); ++g) {
+    add_demand(growth, g, static_cast<int64_t>(sequence.pages.groups[static_cast<size_t>(g)].table.size()), demand_);
+  }
+}
+
+void PeakProjection::add_demand(const Growth& growth, int64_t g, int64_t held, std::vector<GroupDemand>& demand) const {
+  const int64_t window = cache_.config().groups[static_cast<size_t>(g)].window;
+  GroupDemand& group = demand[static_cast<size_t>(g)];
+  if (window == 0) {
+    group.now += std::max<int64_t>(0, cache_.pages_for(growth.size) - held) + growth.branches - 1;
+  } else {
+    const int64_t whole = cache_.pages_for(growth.size + growth.remaining);
+    group.at_most += growth.branches * std::min(whole, cache_.pages_for(window - 1) + 1);
+  }
 }
 
 // The largest number of pages by which the global groups outgrow what they need now. Between two ends everything only
@@ -70,33 +61,45 @@ void PeakProjection::add(const Sequence& sequence, int64_t expected_output) {
 int64_t PeakProjection::peak_growth(std::vector<Growth>& growing) const {
   std::ranges::sort(growing, {}, &Growth::remaining);
   const int64_t page_tokens = cache_.config().page_tokens;
+  const auto slots_taken = [&](const Growth& growth) { return static_cast<size_t>((growth.size - 1) % page_tokens); };
   std::vector<int64_t> alive(static_cast<size_t>(page_tokens));  // by how many slots of the last page are taken
-  for (const Growth& growth : growing) alive[static_cast<size_t>((growth.size - 1) % page_tokens)] += growth.branches;
+  int64_t all_alive = 0;
+  for (const Growth& growth : growing) {
+    alive[slots_taken(growth)] += growth.branches;
+    all_alive += growth.branches;
+  }
   int64_t peak = 0;
   int64_t returned = 0;
   for (const Growth& growth : growing) {
-    int64_t pages = -returned;
-    for (int64_t taken = 0; taken < page_tokens; ++taken) {
-      pages += alive[static_cast<size_t>(taken)] * ((taken + growth.remaining) / page_tokens);
+    // Each that is alive grows by `remaining` tokens: whole pages, and one more where the rest overflows its last page.
+    int64_t pages = all_alive * (growth.remaining / page_tokens) - returned;
+    for (int64_t taken = page_tokens - growth.remaining % page_tokens; taken < page_tokens; ++taken) {
+      pages += alive[static_cast<size_t>(taken)];
     }
     peak = std::max(peak, pages);
     returned += growth.returned;
-    alive[static_cast<size_t>((growth.size - 1) % page_tokens)] -= growth.branches;
+    alive[slots_taken(growth)] -= growth.branches;
+    all_alive -= growth.branches;
   }
   return peak;
 }
 
-bool PeakProjection::fits(const Sequence& candidate, const PrefixMatch& match, int64_t expected_output) {
+bool PeakProjection::fits(const Sequence& candidate, const PrefixMatch& match, int64_t expected_output) const {
   std::vector<Growth> growing = growing_;
-  growing.push_back(growth_of(candidate, match.pages, expected_output));
+  const int64_t size = candidate.size();
+  growing.push_back({expected_output, size, candidate.branches, cache_.pages_for(size) - match.pages});
   std::vector<GroupDemand> demand = demand_;
-  add_demand(candidate, growing.back(), &match, demand);
+  for (int64_t g = 0; g < cache_.groups(); ++g) {
+    // Matched pages that one sequence holds would be given back at its end, but not when the candidate holds them too.
+    const int64_t free = cache_.matched_pages(candidate.pages, match, g, 0);
+    const int64_t kept = cache_.matched_pages(candidate.pages, match, g, 1);
+    add_demand(growing.back(), g, match.pages - free - kept, demand);
+  }
   const int64_t growth = peak_growth(growing);
   for (int64_t g = 0; g < cache_.groups(); ++g) {
+    const bool global = cache_.config().groups[static_cast<size_t>(g)].window == 0;
     const GroupDemand& group = demand[static_cast<size_t>(g)];
-    const int64_t pages = cache_.pool(g).pages();
-    if (group.now + growth > pages && cache_.config().groups[static_cast<size_t>(g)].window == 0) return false;
-    if (group.at_most > pages) return false;
+    if ((global ? group.now + growth : group.at_most) > cache_.pool(g).pages()) return false;
   }
   return true;
 }

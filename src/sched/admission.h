@@ -39,26 +39,25 @@ class PeakProjection {
   void add(const Sequence& sequence, int64_t expected_output);
 
   // `candidate` with `match` found, expected to grow by `expected_output`: does every group last to the peak?
-  bool fits(const Sequence& candidate, const PrefixMatch& match, int64_t expected_output);
+  bool fits(const Sequence& candidate, const PrefixMatch& match, int64_t expected_output) const;
 
  private:
   struct Growth {
-    int64_t remaining = 0;   // tokens until it ends
-    int64_t size = 0;        // tokens now
-    int64_t branches = 1;    // that will each grow
-    int64_t returned = 0;    // pages of the global group that its end gives back of those it has now
+    int64_t remaining = 0;  // tokens until it ends
+    int64_t size = 0;       // tokens now
+    int64_t branches = 1;   // that will each grow
+    int64_t returned = 0;   // pages of the global group that its end gives back of those it has now
   };
   struct GroupDemand {
-    int64_t now = 0;         // global: pages used, and those that the tokens there are still need
-    int64_t at_most = 0;     // window: pages that all can hold at once
+    int64_t now = 0;      // global: pages used, and those that the tokens there are still need
+    int64_t at_most = 0;  // window: pages that all can hold at once
   };
 
-  void add_demand(const Sequence& sequence, const Growth& growth, const PrefixMatch* match,
-                  std::vector<GroupDemand>& demand) const;
-  Growth growth_of(const Sequence& sequence, int64_t shared_pages, int64_t expected_output) const;
+  void add_demand(const Growth& growth, int64_t group, int64_t held, std::vector<GroupDemand>& demand) const;
   int64_t peak_growth(std::vector<Growth>& growing) const;
 
   const KvCache& cache_;
+  int64_t global_group_ = -1;  // one of them: all hold the same tokens; -1: there is none
   std::vector<Growth> growing_;
   std::vector<GroupDemand> demand_;
 };

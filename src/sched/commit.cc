@@ -88,7 +88,8 @@ void Scheduler::fork_branches(const Sequence& parent, std::span<const SampleResu
 void Scheduler::take_result(Sequence& to, const SampleResult& result, int64_t computed_from) {
   const size_t accepted = result.tokens.size() - 1;
   QUIRE_CHECK(result.id == to.id && !result.tokens.empty() && accepted <= to.draft.size());
-  QUIRE_CHECK(std::equal(to.draft.begin(), to.draft.begin() + static_cast<std::ptrdiff_t>(accepted), result.tokens.begin()));
+  QUIRE_CHECK(
+      std::equal(to.draft.begin(), to.draft.begin() + static_cast<std::ptrdiff_t>(accepted), result.tokens.begin()));
   counters_.drafted_tokens += static_cast<int64_t>(to.draft.size());
   counters_.accepted_tokens += static_cast<int64_t>(accepted);
   to.draft.clear();

@@ -90,7 +90,8 @@ void Scheduler::deal_rows(bool with_decodes, bool prompts, int64_t prompt_rows, 
   if (with_decodes) {
     const int64_t kept_for_prompts = claimants > 0;
     for (Sequence* sequence : running_) {
-      const int64_t drafts = std::min<int64_t>(static_cast<int64_t>(sequence->draft.size()), rows_left_ - kept_for_prompts);
+      const int64_t drafts =
+          std::min<int64_t>(static_cast<int64_t>(sequence->draft.size()), rows_left_ - kept_for_prompts);
       if (drafts <= 0) continue;
       sequence->rows += drafts;
       rows_left_ -= drafts;
@@ -117,7 +118,7 @@ bool Scheduler::reserve_running() {
   bool all_kept = true;
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    if (sequence.rows == 0) continue;
+    if (sequence.rows == 0 || reserve(sequence)) continue;
     int64_t rows = cache_.reservable_rows(sequence.pages, sequence.computed);
     while (rows <= 0) {
       if (!padding_.empty()) {
@@ -131,9 +132,13 @@ bool Scheduler::reserve_running() {
       rows = cache_.reservable_rows(sequence.pages, sequence.computed);
     }
     set_rows(sequence, std::min(sequence.rows, rows));
-    QUIRE_CHECK(cache_.reserve(sequence.pages, sequence.computed, sequence.computed + sequence.rows, plan_.copies));
+    QUIRE_CHECK(reserve(sequence));
   }
   return all_kept;
+}
+
+bool Scheduler::reserve(Sequence& planned) {
+  return cache_.reserve(planned.pages, planned.computed, planned.computed + planned.rows, plan_.copies);
 }
 
 void Scheduler::preempt(Sequence& victim) {
@@ -216,8 +221,8 @@ void Scheduler::deal_leftover() {
     const int64_t most = std::min({sequence->pending(), sequence->rows + prompt_rows_left_,
                                    cache_.reservable_rows(sequence->pages, sequence->computed)});
     if (most <= sequence->rows) continue;
-    QUIRE_CHECK(cache_.reserve(sequence->pages, sequence->computed, sequence->computed + most, plan_.copies));
     set_rows(*sequence, most);
+    QUIRE_CHECK(reserve(*sequence));
   }
 }
 
@@ -225,10 +230,9 @@ void Scheduler::deal_leftover() {
 void Scheduler::pad() {
   const bool decoding = std::ranges::any_of(running_, [](auto* s) { return s->rows > 0 && decodes(*s); });
   for (Sequence* sequence : padding_) {
-    sequence->rows = decoding && rows_left_ > 0 && cache_.reservable_rows(sequence->pages, sequence->computed) > 0;
-    if (sequence->rows == 0) continue;
-    --rows_left_;
-    QUIRE_CHECK(cache_.reserve(sequence->pages, sequence->computed, sequence->computed + 1, plan_.copies));
+    sequence->rows = decoding && rows_left_ > 0;
+    if (sequence->rows > 0 && !reserve(*sequence)) sequence->rows = 0;
+    rows_left_ -= sequence->rows;
   }
 }
 
@@ -243,7 +247,8 @@ void Scheduler::write_plan() {
   }
   // Only now: reserving for one sequence never moves another one's table, but it moves its own.
   for (const PlanRow& row : plan_.rows) {
-    for (const SequencePages::Group& group : sequence(row.id).pages.groups) plan_.page_tables.push_back(group.table.data());
+    for (const SequencePages::Group& group : sequence(row.id).pages.groups)
+      plan_.page_tables.push_back(group.table.data());
   }
   counters_.copied_pages += static_cast<int64_t>(plan_.copies.size());
 }

@@ -65,9 +65,7 @@ class MixedPolicy : public Policy {
  public:
   explicit MixedPolicy(const PolicyConfig& config) : config_(config) {}
 
-  PolicyChoice choose(const PolicyView& view) const override {
-    return {view.waiting, true, prompt_rows(view), kNever};
-  }
+  PolicyChoice choose(const PolicyView& view) const override { return {view.waiting, true, prompt_rows(view), kNever}; }
 
  private:
   // The most prompt rows whose step stays within the limit, never under one.
@@ -129,9 +127,15 @@ Result<std::unique_ptr<Policy>> make_policy(const PolicyConfig& config) {
       policy = std::make_unique<BatchPolicy>(std::move(one_size), config.kind == PolicyKind::kStaticPadded);
       break;
     }
-    case PolicyKind::kDynamic: policy = std::make_unique<BatchPolicy>(config, false); break;
-    case PolicyKind::kContinuous: policy = std::make_unique<ContinuousPolicy>(); break;
-    case PolicyKind::kMixed: policy = std::make_unique<MixedPolicy>(config); break;
+    case PolicyKind::kDynamic:
+      policy = std::make_unique<BatchPolicy>(config, false);
+      break;
+    case PolicyKind::kContinuous:
+      policy = std::make_unique<ContinuousPolicy>();
+      break;
+    case PolicyKind::kMixed:
+      policy = std::make_unique<MixedPolicy>(config);
+      break;
   }
   return policy;
 }

@@ -33,8 +33,8 @@ Result<PolicyKind> parse_policy(std::string_view name);
 
 struct PolicyConfig {
   PolicyKind kind = PolicyKind::kMixed;
-  int64_t batch_size = 8;                 // static: the size; dynamic: the largest
-  std::vector<int64_t> preferred_sizes;   // dynamic; ascending
+  int64_t batch_size = 8;                     // static: the size; dynamic: the largest
+  std::vector<int64_t> preferred_sizes = {};  // dynamic; ascending
   int64_t max_delay_ns = 0;
   int64_t decode_stretch_percent = 220;
   int64_t least_step_ns = 50'000'000;
@@ -44,21 +44,21 @@ struct PolicyConfig {
 struct PolicyView {
   int64_t now_ns = 0;
   int64_t max_step_rows = 0;
-  int64_t waiting = 0;             // never started
-  int64_t oldest_waiting_ns = 0;   // when the first of them was submitted
-  int64_t granted = 0;             // of them, those that an earlier choice let start but that found no rows yet
-  int64_t started = 0;             // running, preempted or padding
-  StepShape decodes;               // of a step with all current decodes and nothing else
-  int64_t prompt_position = 0;     // where the next prompt row stands
+  int64_t waiting = 0;            // never started
+  int64_t oldest_waiting_ns = 0;  // when the first of them was submitted
+  int64_t granted = 0;            // of them, those that an earlier choice let start but that found no rows yet
+  int64_t started = 0;            // running, preempted or padding
+  StepShape decodes;              // of a step with all current decodes and nothing else
+  int64_t prompt_position = 0;    // where the next prompt row stands
   const StepTimeModel* cost = nullptr;
   std::span<const KvGroupConfig> groups;
 };
 
 struct PolicyChoice {
-  int64_t start = 0;               // so many of the waiting may start
-  bool mix = false;                // prompts and decodes share steps; else a step with prompt rows has nothing else
-  int64_t prompt_rows = 0;         // at most so many rows of prompts in this step
-  int64_t wake_at_ns = kNever;     // when the choice changes by time alone
+  int64_t start = 0;            // so many of the waiting may start
+  bool mix = false;             // prompts and decodes share steps; else a step with prompt rows has nothing else
+  int64_t prompt_rows = 0;      // at most so many rows of prompts in this step
+  int64_t wake_at_ns = kNever;  // when the choice changes by time alone
 };
 
 class Policy {

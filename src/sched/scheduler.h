@@ -45,20 +45,20 @@
 namespace quire {
 
 struct SchedulerConfig {
-  PolicyConfig policy;
-  int64_t max_seqs = 32;               // running at once
-  int64_t max_step_rows = 512;         // at least max_seqs
-  int64_t max_queued = 1024;           // waiting requests, and
-  int64_t max_queued_tokens = 1 << 20; // their prompt tokens
-  int64_t aging_ns = 10'000'000'000;   // waiting that is worth one priority level
-  bool project_peak = true;            // else a sequence starts as soon as there are pages for its first rows
+  PolicyConfig policy = {};
+  int64_t max_seqs = 32;                // running at once
+  int64_t max_step_rows = 512;          // at least max_seqs
+  int64_t max_queued = 1024;            // waiting requests, and
+  int64_t max_queued_tokens = 1 << 20;  // their prompt tokens
+  int64_t aging_ns = 10'000'000'000;    // waiting that is worth one priority level
+  bool project_peak = true;             // else a sequence starts as soon as there are pages for its first rows
 };
 
 // What was sampled for one sequence: the tokens in order, one more than the drafts that were accepted.
 struct SampleResult {
   SequenceId id = 0;
   std::span<const int32_t> tokens;
-  bool stopped = false;                // the last token ends it: a stop token, a stop string, or the caller's wish
+  bool stopped = false;  // the last token ends it: a stop token, a stop string, or the caller's wish
 };
 
 struct StepOutcome {
@@ -67,29 +67,29 @@ struct StepOutcome {
     FinishReason reason = FinishReason::kStopped;
     SequenceFacts facts;
   };
-  std::vector<Finished> finished;      // each sequence at most once in its life
-  std::vector<SequenceId> forked;      // branches that came to life in this step
+  std::vector<Finished> finished;  // each sequence at most once in its life
+  std::vector<SequenceId> forked;  // branches that came to life in this step
 };
 
 struct SchedulerCounters {
   int64_t steps = 0;
   int64_t computed_rows = 0;
-  int64_t prefix_query_tokens = 0;     // of sequences starting for the first time
+  int64_t prefix_query_tokens = 0;  // of sequences starting for the first time
   int64_t prefix_hit_tokens = 0;
-  int64_t resumed_query_tokens = 0;    // of sequences starting over
+  int64_t resumed_query_tokens = 0;  // of sequences starting over
   int64_t resumed_hit_tokens = 0;
   int64_t preemptions = 0;
   int64_t recomputed_tokens = 0;
   int64_t copied_pages = 0;
-  int64_t wasted_rows = 0;             // padding
+  int64_t wasted_rows = 0;  // padding
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
 };
 
 struct SchedulerGauges {
   int64_t running = 0;
-  int64_t waiting = 0;                 // never started
-  int64_t preempted = 0;               // waiting to start over, or branches waiting for a slot
+  int64_t waiting = 0;    // never started
+  int64_t preempted = 0;  // waiting to start over, or branches waiting for a slot
   int64_t padding = 0;
   int64_t queued_tokens = 0;
 };
@@ -151,6 +151,7 @@ class Scheduler {
   void deal_rows(bool decodes, bool prompts, int64_t prompt_rows, int64_t candidates);
   void set_rows(Sequence& dealt, int64_t rows);
   bool reserve_running();
+  bool reserve(Sequence& planned);
   void preempt(Sequence& victim);
   bool start_sequences(int64_t waiting_allowed, int64_t now_ns);
   bool start(Sequence& candidate, int64_t rows_allowed, int64_t now_ns);
@@ -178,20 +179,20 @@ class Scheduler {
   LengthHistory lengths_;
 
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
-  std::vector<Sequence*> running_;                            // by rank
-  Queue waiting_;                                             // never started
-  Queue preempted_;                                           // started before
-  std::vector<Sequence*> padding_;                            // finished, still in a padded batch
-  std::deque<std::pair<int64_t, SequenceId>> submissions_;    // (time, id); those that started are skipped lazily
-  int64_t granted_ = 0;                                       // waiting ones that may start whatever the policy says
+  std::vector<Sequence*> running_;                          // by rank
+  Queue waiting_;                                           // never started
+  Queue preempted_;                                         // started before
+  std::vector<Sequence*> padding_;                          // finished, still in a padded batch
+  std::deque<std::pair<int64_t, SequenceId>> submissions_;  // (time, id); those that started are skipped lazily
+  int64_t granted_ = 0;                                     // waiting ones that may start whatever the policy says
   int64_t queued_tokens_ = 0;
   SequenceId next_id_ = 1;
 
   StepPlan plan_;
   StepOutcome outcome_;
   bool in_flight_ = false;
-  int64_t rows_left_ = 0;                                     // while planning: of the step, and
-  int64_t prompt_rows_left_ = 0;                              // of what the policy allows prompts
+  int64_t rows_left_ = 0;         // while planning: of the step, and
+  int64_t prompt_rows_left_ = 0;  // of what the policy allows prompts
   SchedulerCounters counters_;
 };
 

@@ -21,12 +21,12 @@ inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // a tim
 
 // What is asked for. Immutable once submitted.
 struct SequenceSpec {
-  std::vector<int32_t> prompt;   // at least one token
-  int64_t max_tokens = 0;        // to generate; 0: only compute the prompt
-  int64_t branches = 1;          // continuations of the prompt (the API's `n`); branch j has id first + j
-  int64_t priority = 0;          // smaller is more urgent; -kMaxPriority .. kMaxPriority
-  std::string salt;              // tenants with different salts share no pages
-  bool prompt_logits = false;    // logits of every prompt row are wanted, so none may come from the cache
+  std::vector<int32_t> prompt;  // at least one token
+  int64_t max_tokens = 0;       // to generate; 0: only compute the prompt
+  int64_t branches = 1;         // continuations of the prompt (the API's `n`); branch j has id first + j
+  int64_t priority = 0;         // smaller is more urgent; -kMaxPriority .. kMaxPriority
+  std::string salt;             // tenants with different salts share no pages
+  bool prompt_logits = false;   // logits of every prompt row are wanted, so none may come from the cache
 };
 
 enum class FinishReason { kStopped, kLength, kCancelled, kFailed };
@@ -34,13 +34,13 @@ enum class FinishReason { kStopped, kLength, kCancelled, kFailed };
 // What the timeline of a request wants to know.
 struct SequenceFacts {
   int64_t submitted_ns = 0;
-  int64_t started_ns = kNever;     // first step with rows; kNever: none yet
+  int64_t started_ns = kNever;  // first step with rows; kNever: none yet
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
-  int64_t cached_tokens = 0;       // of the prompt, found in the cache when it first started
-  MatchExplanation match;          // why no more
+  int64_t cached_tokens = 0;  // of the prompt, found in the cache when it first started
+  MatchExplanation match;     // why no more
   int64_t preemptions = 0;
-  int64_t recomputed_tokens = 0;   // computed again after preemptions
+  int64_t recomputed_tokens = 0;  // computed again after preemptions
 };
 
 struct Sequence {
@@ -48,18 +48,18 @@ struct Sequence {
 
   SequenceId id = 0;
   State state = State::kWaiting;
-  std::vector<int32_t> tokens;     // prompt and committed output; never shrinks
-  std::vector<int32_t> draft;      // unverified continuation
+  std::vector<int32_t> tokens;  // prompt and committed output; never shrinks
+  std::vector<int32_t> draft;   // unverified continuation
   int64_t prompt_size = 0;
   int64_t max_tokens = 0;
-  int64_t branches = 1;            // 1 after the fork
-  int64_t rank_ns = 0;             // order of planning, smallest first; victims are taken from the largest
-  int64_t computed = 0;            // tokens whose K and V are in the cache
-  int64_t scored = 0;              // prompt rows whose logits were delivered, with prompt_logits
-  int64_t lost = 0;                // what `computed` was when last preempted
-  int64_t rows = 0;                // in the step being planned
+  int64_t branches = 1;  // 1 after the fork
+  int64_t rank_ns = 0;   // order of planning, smallest first; victims are taken from the largest
+  int64_t computed = 0;  // tokens whose K and V are in the cache
+  int64_t scored = 0;    // prompt rows whose logits were delivered, with prompt_logits
+  int64_t lost = 0;      // what `computed` was when last preempted
+  int64_t rows = 0;      // in the step being planned
   bool prompt_logits = false;
-  bool cancelled = false;          // takes effect when the step in flight is committed
+  bool cancelled = false;  // takes effect when the step in flight is committed
   SequencePages pages;
   SequenceFacts facts;
 

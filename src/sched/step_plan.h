@@ -23,10 +23,10 @@ struct PlanRow {
   SequenceId id = 0;
   int64_t first_position = 0;
   int32_t rows = 0;
-  int32_t draft_rows = 0;    // of `rows`, the last ones carry unverified tokens
-  int32_t logit_rows = 0;    // of `rows`, the last ones want logits
-  int32_t samples = 0;       // results commit() expects: 0 amid a prompt, the branches at its end, else 1
-  bool padding = false;      // a finished sequence that a padded static batch computes on; its output is nobody's
+  int32_t draft_rows = 0;  // of `rows`, the last ones carry unverified tokens
+  int32_t logit_rows = 0;  // of `rows`, the last ones want logits
+  int32_t samples = 0;     // results commit() expects: 0 amid a prompt, the branches at its end, else 1
+  bool padding = false;    // a finished sequence that a padded static batch computes on; its output is nobody's
 };
 
 struct StepPlan {
@@ -34,7 +34,7 @@ struct StepPlan {
     SequenceId id = 0;
     int64_t cached_tokens = 0;
     MatchExplanation match;
-    bool resumed = false;    // after a preemption, or a branch that waited for a slot
+    bool resumed = false;  // after a preemption, or a branch that waited for a slot
   };
   struct Preemption {
     SequenceId id = 0;
@@ -48,7 +48,7 @@ struct StepPlan {
   std::vector<Admission> admitted;
   std::vector<Preemption> preempted;
   StepShape shape;
-  int64_t wake_at_ns = kNever;             // of an empty plan: when planning again may find work without new events
+  int64_t wake_at_ns = kNever;  // of an empty plan: when planning again may find work without new events
 
   bool empty() const { return rows.empty(); }
   void clear();

@@ -87,7 +87,8 @@ void HashChainModel::copy_pages(const StepPlan& plan) {
   }
 }
 
-std::vector<uint64_t> HashChainModel::forward(const StepPlan& plan, const std::function<uint64_t(SequenceId)>& salt_of) {
+std::vector<uint64_t> HashChainModel::forward(const StepPlan& plan,
+                                              const std::function<uint64_t(SequenceId)>& salt_of) {
   copy_pages(plan);
   std::vector<uint64_t> logits;
   size_t next = 0;

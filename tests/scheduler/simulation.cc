@@ -17,7 +17,9 @@ constexpr int64_t kMostSteps = 20'000;
 class Random {
  public:
   explicit Random(uint64_t seed) : bits_(seed) {}
-  int64_t between(int64_t low, int64_t high) { return low + static_cast<int64_t>(bits_() % static_cast<uint64_t>(high - low + 1)); }
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(bits_() % static_cast<uint64_t>(high - low + 1));
+  }
   bool chance(double probability) { return static_cast<double>(bits_() >> 11) * 0x1p-53 < probability; }
   template <typename T>
   T pick(std::initializer_list<T> from) {
@@ -45,7 +47,7 @@ struct Request {
 struct Branch {
   const Request* request = nullptr;
   int64_t index = 0;
-  bool alive = false;                 // the parent from the start, other branches from the fork on
+  bool alive = false;  // the parent from the start, other branches from the fork on
   std::vector<int32_t> output;
   std::vector<uint64_t> prompt_states;
 };
@@ -324,8 +326,9 @@ class Simulation {
 
   void check_is_prefix(const Branch& branch) {
     const std::vector<int32_t>& whole = reference(branch);
-    require(branch.output.size() <= whole.size() && std::equal(branch.output.begin(), branch.output.end(), whole.begin()),
-            "the output of an aborted request is not a prefix");
+    require(
+        branch.output.size() <= whole.size() && std::equal(branch.output.begin(), branch.output.end(), whole.begin()),
+        "the output of an aborted request is not a prefix");
   }
 
   void draft(SequenceId id, const Branch& branch) {
@@ -367,7 +370,7 @@ class Simulation {
   int64_t now_ns_ = 0;
   std::unique_ptr<HashChainModel> model_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::vector<Request> requests_;                              // still to arrive
+  std::vector<Request> requests_;  // still to arrive
   std::vector<std::unique_ptr<Request>> submitted_;
   std::map<SequenceId, Branch> branches_;
   std::map<std::pair<const Request*, int64_t>, std::vector<int32_t>> references_;

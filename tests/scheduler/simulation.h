@@ -19,7 +19,7 @@ struct SimulationTotals {
   int64_t failed = 0;
   int64_t evictions = 0;
   int64_t forks = 0;
-  SchedulerCounters counters;   // summed
+  SchedulerCounters counters;  // summed
 };
 
 // Runs the simulation of `seed` and adds to `totals`. Returns what went wrong first; empty: nothing.
