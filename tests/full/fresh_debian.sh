@@ -17,7 +17,7 @@ command -v debootstrap >/dev/null || { echo "needs debootstrap (apt-get install 
 work=$(mktemp -d "${TMPDIR:-/tmp}/fresh-debian-XXXXXX")
 system=$work/root
 cleanup() {
-  umount "$system/proc" 2>/dev/null || true
+  umount "$system/dev/pts" "$system/proc" 2>/dev/null || true
   # A root that is still mounted somewhere below is left alone.
   if ! grep -q " $system/" /proc/mounts; then rm -rf --one-file-system "$work"; fi
 }
@@ -47,6 +47,8 @@ find /etc/apt/apt.conf.d -type f -exec grep -liE '(Acquire|Verify)' {} + 2>/dev/
 settings=()
 while IFS= read -r variable; do settings+=("$variable"); done < <(env | grep -iE '^(PIP_(CERT|INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|DEFAULT_TIMEOUT)|(http|https|no)_proxy)=' || true)
 mount -t proc proc "$system/proc"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$system/dev/pts"
+ln -sf pts/ptmx "$system/dev/ptmx"
 
 inside() {
   chroot "$system" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin "${settings[@]}" \
@@ -57,13 +59,15 @@ git clone --quiet --bare "$checkout" "$system/srv/quire.git"
 inside 'git config --global --add safe.directory "*" && cd /root && git clone --quiet /srv/quire.git quire'
 
 failures=0
-expect() {  # expect CONDITION-STATUS TEXT
+expect() {  # expect STATUS TEXT
   if [ "$1" -eq 0 ]; then say "ok: $2"; else say "FAILED: $2"; failures=$((failures + 1)); fi
 }
 
-# cpu_seconds: what the commands waited for so far have used, on one core's clock.
-cpu_seconds() {
-  times | awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }'
+# Leaves in $cpu_total the seconds of CPU that the commands waited for so far have used. `times` speaks of the shell that
+# runs it, so this must not be called in a subshell.
+count_cpu() {
+  times >"$work/times"
+  cpu_total=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$work/times")
 }
 
 # A machine that others use takes longer than an idle one would; the cores' share of the work does not change.
@@ -73,13 +77,15 @@ within() { [ "$2" -le "$1" ] || [ $(($3 / $(nproc))) -le $(($1 * 2 / 3)) ]; }
 # answer LOG: asks the question, leaves the time in $seconds and $cpu and the number of characters answered in $characters.
 answer() {
   local began=$SECONDS used
-  used=$(cpu_seconds)
+  count_cpu
+  used=$cpu_total
   inside "cd /root/quire && ./dev run '$question'" >"$work/answer" 2>"$work/$1.log" || {
     tail -n 40 "$work/$1.log"
     die "./dev run failed"
   }
   seconds=$((SECONDS - began))
-  cpu=$(($(cpu_seconds) - used))
+  count_cpu
+  cpu=$((cpu_total - used))
   characters=$(tr -d '[:space:]' <"$work/answer" | wc -m)
 }
 
@@ -95,13 +101,15 @@ expect "$(grep -c -e building -e installing "$work/second.log" || true)" "the se
 
 if [ "${1-}" = --ci ]; then
   began=$SECONDS
-  used=$(cpu_seconds)
+  count_cpu
+  used=$cpu_total
   status=0
   inside "cd /root && rm -rf ci && git clone --quiet /srv/quire.git ci && CI=true bash ci/.ci/run" >"$work/ci.log" 2>&1 || status=$?
   tail -n 30 "$work/ci.log" | sed 's/^/  | /'
-  expect "$status" ".ci/run passed after $((SECONDS - began)) s"
+  expect "$status" ".ci/run ended with status $status"
   seconds=$((SECONDS - began))
-  cpu=$(($(cpu_seconds) - used))
+  count_cpu
+  cpu=$((cpu_total - used))
   status=0
   within $ci_limit_s $seconds $cpu || status=1
   expect $status ".ci/run took at most $ci_limit_s s of this machine's cores ($seconds s, $cpu s of CPU)"
