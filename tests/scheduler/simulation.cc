@@ -54,7 +54,8 @@ struct Branch {
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, SimulationTotals& totals) : random_(seed), totals_(totals) {
+  Simulation(uint64_t seed, SimulationTotals& totals, const SimulationFault& fault)
+      : random_(seed), totals_(totals), fault_(fault) {
     draw_cache();
     draw_scheduler();
     draw_requests();
@@ -70,7 +71,8 @@ class Simulation {
       require(++steps < kMostSteps, "does not come to an end");
       now_ns_ += random_.between(0, 20) * kMillisecond;
       while (!requests_.empty() && random_.chance(arrival_rate_)) submit();
-      if (random_.chance(cancel_rate_)) cancel_any();
+      if (random_.chance(cancel_rate_)) cancel(random_.between(0, 1000));
+      if (due(SimulationFault::Kind::kCancelBeforePlanning)) cancel(fault_.victim);
       step();
     }
     const StepPlan& last = scheduler_->plan(now_ns_);
@@ -176,10 +178,12 @@ class Simulation {
     submitted_.push_back(std::move(request));
   }
 
-  void cancel_any() {
+  bool due(SimulationFault::Kind kind) const { return fault_.kind == kind && fault_.step == planned_; }
+
+  void cancel(int64_t victim) {
     if (branches_.empty()) return;
     auto chosen = branches_.begin();
-    std::advance(chosen, random_.between(0, static_cast<int64_t>(branches_.size()) - 1));
+    std::advance(chosen, victim % static_cast<int64_t>(branches_.size()));
     const SequenceId id = chosen->first;
     const CancelResult result = scheduler_->cancel(id);
     require((result == CancelResult::kUnknown) == !chosen->second.alive, "cancel knows dead or unknown sequences");
@@ -216,8 +220,11 @@ class Simulation {
     ++totals_.steps;
     require(plan.shape.rows <= config_.max_step_rows, "too many rows");
     if (random_.chance(0.2) && !requests_.empty()) submit();
-    if (random_.chance(cancel_rate_)) cancel_any();
-    if (random_.chance(failure_rate_)) {
+    if (random_.chance(cancel_rate_)) cancel(random_.between(0, 1000));
+    if (due(SimulationFault::Kind::kCancelInFlight)) cancel(fault_.victim);
+    const bool fails = random_.chance(failure_rate_) || due(SimulationFault::Kind::kFailStep);
+    ++planned_;
+    if (fails) {
       model_->fail(plan);
       note_outcome(scheduler_->fail_step());
     } else {
@@ -361,6 +368,8 @@ class Simulation {
 
   Random random_;
   SimulationTotals& totals_;
+  SimulationFault fault_;
+  int64_t planned_ = 0;  // steps so far
   KvCacheConfig cache_config_;
   SchedulerConfig config_;
   double arrival_rate_ = 0;
@@ -378,9 +387,9 @@ class Simulation {
 
 }  // namespace
 
-std::string simulate(uint64_t seed, SimulationTotals& totals) {
+std::string simulate(uint64_t seed, SimulationTotals& totals, const SimulationFault& fault) {
   try {
-    Simulation(seed, totals).run();
+    Simulation(seed, totals, fault).run();
   } catch (const Failure& failure) {
     return failure.what();
   }

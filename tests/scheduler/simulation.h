@@ -22,7 +22,15 @@ struct SimulationTotals {
   SchedulerCounters counters;  // summed
 };
 
+// One fault at one place, on top of those that the seed draws.
+struct SimulationFault {
+  enum class Kind { kNone, kCancelBeforePlanning, kCancelInFlight, kFailStep };
+  Kind kind = Kind::kNone;
+  int64_t step = 0;
+  int64_t victim = 0;  // which of the requests known by then is cancelled
+};
+
 // Runs the simulation of `seed` and adds to `totals`. Returns what went wrong first; empty: nothing.
-std::string simulate(uint64_t seed, SimulationTotals& totals);
+std::string simulate(uint64_t seed, SimulationTotals& totals, const SimulationFault& fault = {});
 
 }  // namespace quire
