@@ -35,7 +35,7 @@ int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config,
                         const EngineOptions& options, int64_t context) {
   const WorkspaceLimits limits = {.max_rows = options.scheduler.max_step_rows, .max_context = context};
   return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
-         Runner::logits_bytes(config.vocab_size, std::max(options.scheduler.max_seqs, kScoreRows));
+         Runner::logits_bytes(config.vocab_size, std::max(options.scheduler.max_seqs, kScoreRows)) + kProgramBytes;
 }
 
 std::string mib(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }

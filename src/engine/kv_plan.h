@@ -20,7 +20,7 @@ struct KvPlan {
   std::vector<int64_t> pages;  // per group
   int64_t kv_bytes = 0;
   int64_t weight_bytes = 0;
-  int64_t workspace_bytes = 0;  // with the rows of logits
+  int64_t workspace_bytes = 0;  // with the rows of logits, and the program itself
   int64_t tokenizer_bytes = 0;
   int64_t budget_bytes = 0;
   int64_t total_bytes() const { return kv_bytes + weight_bytes + workspace_bytes + tokenizer_bytes; }

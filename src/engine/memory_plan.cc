@@ -33,7 +33,7 @@ int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config,
   const WorkspaceLimits limits = {.max_rows = step_rows(context), .max_context = context};
   // The engine keeps one row of logits besides.
   return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
-         config.vocab_size * static_cast<int64_t>(sizeof(float));
+         config.vocab_size * static_cast<int64_t>(sizeof(float)) + kProgramBytes;
 }
 
 }  // namespace

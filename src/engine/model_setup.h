@@ -20,6 +20,9 @@ int64_t step_rows(int64_t context);
 // Pages one sequence of `context` tokens needs in a group: all of them, or a ring that covers window and step.
 int64_t pages_per_sequence(const KvGroup& group, int64_t context);
 
+// What the program takes without a model: stacks, heap, relocated tables (measured).
+inline constexpr int64_t kProgramBytes = int64_t{6} << 20;
+
 // Tokenizer heap, estimated from the vocabulary.
 int64_t tokenizer_bytes(int64_t vocab_size);
 
