@@ -37,12 +37,16 @@ PeakProjection::PeakProjection(const KvCache& cache) : cache_(cache) {
 }
 
 void PeakProjection::add(const Sequence& sequence, int64_t expected_output) {
-  Growth growth{expected_output, sequence.size(), sequence.branches, cache_.pages_for(sequence.size())};
-  if (global_group_ >= 0) growth.returned -= cache_.shared_pages(sequence.pages, global_group_);
-  growing_.push_back(growth);
+  growing_.push_back({expected_output, sequence.size(), sequence.branches, 0, &sequence.pages});
+  whole_growth_ += whole_growth(growing_.back());
   for (int64_t g = 0; g < cache_.groups(); ++g) {
-    add_demand(growth, g, static_cast<int64_t>(sequence.pages.groups[static_cast<size_t>(g)].table.size()), demand_);
+    const int64_t held = static_cast<int64_t>(sequence.pages.groups[static_cast<size_t>(g)].table.size());
+    add_demand(growing_.back(), g, held, demand_);
   }
+}
+
+int64_t PeakProjection::whole_growth(const Growth& growth) const {
+  return growth.branches * (cache_.pages_for(growth.size + growth.remaining) - cache_.pages_for(growth.size));
 }
 
 void PeakProjection::add_demand(const Growth& growth, int64_t g, int64_t held, std::vector<GroupDemand>& demand) const {
@@ -59,6 +63,9 @@ void PeakProjection::add_demand(const Growth& growth, int64_t g, int64_t held, s
 // The largest number of pages by which the global groups outgrow what they need now. Between two ends everything only
 // grows, so the peak is just before one of them.
 int64_t PeakProjection::peak_growth(std::vector<Growth>& growing) const {
+  for (Growth& growth : growing) {
+    if (growth.pages != nullptr) growth.shared = cache_.shared_pages(*growth.pages, global_group_);
+  }
   std::ranges::sort(growing, {}, &Growth::remaining);
   const int64_t page_tokens = cache_.config().page_tokens;
   const auto slots_taken = [&](const Growth& growth) { return static_cast<size_t>((growth.size - 1) % page_tokens); };
@@ -77,7 +84,7 @@ int64_t PeakProjection::peak_growth(std::vector<Growth>& growing) const {
       pages += alive[static_cast<size_t>(taken)];
     }
     peak = std::max(peak, pages);
-    returned += growth.returned;
+    returned += cache_.pages_for(growth.size) - growth.shared;
     alive[slots_taken(growth)] -= growth.branches;
     all_alive -= growth.branches;
   }
@@ -85,23 +92,24 @@ int64_t PeakProjection::peak_growth(std::vector<Growth>& growing) const {
 }
 
 bool PeakProjection::fits(const Sequence& candidate, const PrefixMatch& match, int64_t expected_output) const {
-  std::vector<Growth> growing = growing_;
-  const int64_t size = candidate.size();
-  growing.push_back({expected_output, size, candidate.branches, cache_.pages_for(size) - match.pages});
+  const Growth grows{expected_output, candidate.size(), candidate.branches, match.pages, nullptr};
   std::vector<GroupDemand> demand = demand_;
+  int64_t room = INT64_MAX;  // for growth, in the smallest global group
   for (int64_t g = 0; g < cache_.groups(); ++g) {
     // Matched pages that one sequence holds would be given back at its end, but not when the candidate holds them too.
     const int64_t free = cache_.matched_pages(candidate.pages, match, g, 0);
     const int64_t kept = cache_.matched_pages(candidate.pages, match, g, 1);
-    add_demand(growing.back(), g, match.pages - free - kept, demand);
-  }
-  const int64_t growth = peak_growth(growing);
-  for (int64_t g = 0; g < cache_.groups(); ++g) {
-    const bool global = cache_.config().groups[static_cast<size_t>(g)].window == 0;
+    add_demand(grows, g, match.pages - free - kept, demand);
     const GroupDemand& group = demand[static_cast<size_t>(g)];
-    if ((global ? group.now + growth : group.at_most) > cache_.pool(g).pages()) return false;
+    if (group.at_most > cache_.pool(g).pages()) return false;
+    if (cache_.config().groups[static_cast<size_t>(g)].window == 0) {
+      room = std::min(room, cache_.pool(g).pages() - group.now);
+    }
   }
-  return true;
+  if (whole_growth_ + whole_growth(grows) <= room) return true;  // even if nobody ended before the others
+  std::vector<Growth> growing = growing_;
+  growing.push_back(grows);
+  return peak_growth(growing) <= room;
 }
 
 }  // namespace quire

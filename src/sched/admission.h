@@ -46,7 +46,8 @@ class PeakProjection {
     int64_t remaining = 0;  // tokens until it ends
     int64_t size = 0;       // tokens now
     int64_t branches = 1;   // that will each grow
-    int64_t returned = 0;   // pages of the global group that its end gives back of those it has now
+    int64_t shared = 0;     // pages of a global group that its end does not give back
+    const SequencePages* pages = nullptr;
   };
   struct GroupDemand {
     int64_t now = 0;      // global: pages used, and those that the tokens there are still need
@@ -54,11 +55,13 @@ class PeakProjection {
   };
 
   void add_demand(const Growth& growth, int64_t group, int64_t held, std::vector<GroupDemand>& demand) const;
+  int64_t whole_growth(const Growth& growth) const;
   int64_t peak_growth(std::vector<Growth>& growing) const;
 
   const KvCache& cache_;
   int64_t global_group_ = -1;  // one of them: all hold the same tokens; -1: there is none
   std::vector<Growth> growing_;
+  int64_t whole_growth_ = 0;  // pages of a global group, if none were ever given back
   std::vector<GroupDemand> demand_;
 };
 
