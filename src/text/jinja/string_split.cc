@@ -74,7 +74,7 @@ Pieces split_space(std::string_view bytes, Int limit) {
   size_t at = skip_space(bytes, 0, true);
   for (Int done = 0; at < bytes.size() && !full(pieces); ++done) {
     if (limit >= 0 && done >= limit) {
-      pieces.emplace_back(at, skip_space_back(bytes, bytes.size(), true));
+      pieces.emplace_back(at, bytes.size());
       break;
     }
     const size_t end = skip_space(bytes, at, false);
@@ -89,7 +89,7 @@ Pieces split_last_space(std::string_view bytes, Int limit) {
   size_t end = skip_space_back(bytes, bytes.size(), true);
   for (Int done = 0; end > 0 && !full(pieces); ++done) {
     if (limit >= 0 && done >= limit) {
-      pieces.emplace_back(skip_space(bytes, 0, true), end);
+      pieces.emplace_back(0, end);
       break;
     }
     const size_t begin = skip_space_back(bytes, end, false);
