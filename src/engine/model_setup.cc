@@ -14,6 +14,14 @@ constexpr int kMaxThreads = 1024;
 // Upper end of what Tokenizer::memory_bytes reports per entry, on vocabularies of 49,152 to 262,144 tokens.
 constexpr int64_t kTokenizerBytesPerToken = 48;
 
+// The number a one-line file holds; -1 where there is none ("max", or no such file).
+int64_t read_number(const char* path) {
+  std::ifstream file(path);
+  int64_t value = -1;
+  file >> value;
+  return file ? value : -1;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {

@@ -140,7 +140,9 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
 
   KvCacheConfig cache;
   for (size_t g = 0; g < engine->config_.kv_groups.size(); ++g) {
-    cache.groups.push_back({.pages = engine->plan_.pages[g], .window = engine->config_.kv_groups[g].window});
+    cache.groups.push_back({.pages = engine->plan_.pages[g],
+                            .window = engine->config_.kv_groups[g].window,
+                            .layers = engine->config_.kv_groups[g].layers});
   }
   cache.page_tokens = kPageTokens;
   cache.max_sequence_tokens = engine->plan_.context;

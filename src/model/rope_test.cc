@@ -9,8 +9,17 @@
 namespace quire {
 namespace {
 
+RopeParams scaled(RopeScaling scaling, double factor, double theta = 10000.0) {
+  RopeParams params;
+  params.scaling = scaling;
+  params.factor = factor;
+  params.theta = theta;
+  params.original_context = 64;
+  return params;
+}
+
 TEST(Rope, PlainFrequenciesFallGeometrically) {
-  const RopeTable table(RopeParams{.theta = 10000.0}, 8, 512, {});
+  const RopeTable table(RopeParams{}, 8, 512, {});
   const double want[] = {1.0, 0.1, 0.01, 0.001};
   for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(table.frequencies()[i], want[i], 1e-12);
   float cos[4];
@@ -21,7 +30,7 @@ TEST(Rope, PlainFrequenciesFallGeometrically) {
 }
 
 TEST(Rope, LinearDividesEveryFrequency) {
-  const RopeTable table(RopeParams{.scaling = RopeScaling::kLinear, .factor = 4.0}, 8, 512, {});
+  const RopeTable table(scaled(RopeScaling::kLinear, 4.0), 8, 512, {});
   EXPECT_NEAR(table.frequencies()[1], 0.025, 1e-12);
 }
 
@@ -33,27 +42,20 @@ TEST(Rope, FactorsDivideFrequencies) {
 
 // Short wavelengths stay, long ones are divided, between them a blend.
 TEST(Rope, Llama3KeepsHighAndDividesLowFrequencies) {
-  const RopeParams params{.theta = 500000.0,
-                          .scaling = RopeScaling::kLlama3,
-                          .factor = 8.0,
-                          .original_context = 64,
-                          .low_freq_factor = 1.0,
-                          .high_freq_factor = 4.0};
-  const RopeTable scaled(params, 16, 1024, {});
-  const RopeTable plain(RopeParams{.theta = 500000.0}, 16, 1024, {});
-  EXPECT_DOUBLE_EQ(scaled.frequencies()[0], plain.frequencies()[0]);
-  EXPECT_DOUBLE_EQ(scaled.frequencies()[7], plain.frequencies()[7] / 8);
-  EXPECT_LT(scaled.frequencies()[1], plain.frequencies()[1]);
-  EXPECT_GT(scaled.frequencies()[1], plain.frequencies()[1] / 8);
+  const RopeTable table(scaled(RopeScaling::kLlama3, 8.0, 500000.0), 16, 1024, {});
+  const RopeTable plain(scaled(RopeScaling::kNone, 1.0, 500000.0), 16, 1024, {});
+  EXPECT_DOUBLE_EQ(table.frequencies()[0], plain.frequencies()[0]);
+  EXPECT_DOUBLE_EQ(table.frequencies()[7], plain.frequencies()[7] / 8);
+  EXPECT_LT(table.frequencies()[1], plain.frequencies()[1]);
+  EXPECT_GT(table.frequencies()[1], plain.frequencies()[1] / 8);
 }
 
 TEST(Rope, YarnMagnitudeGrowsWithTheFactor) {
-  const RopeTable derived(RopeParams{.scaling = RopeScaling::kYarn, .factor = 4.0, .original_context = 64}, 16, 256,
-                          {});
+  RopeParams params = scaled(RopeScaling::kYarn, 4.0);
+  const RopeTable derived(params, 16, 256, {});
   EXPECT_NEAR(derived.magnitude(), 0.1 * std::log(4.0) + 1, 1e-12);
-  const RopeTable given(
-      RopeParams{.scaling = RopeScaling::kYarn, .factor = 4.0, .original_context = 64, .attention_factor = 1.5}, 16,
-      256, {});
+  params.attention_factor = 1.5;
+  const RopeTable given(params, 16, 256, {});
   EXPECT_DOUBLE_EQ(given.magnitude(), 1.5);
 }
 

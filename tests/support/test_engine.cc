@@ -18,7 +18,7 @@ Result<std::unique_ptr<TestEngine>> TestEngine::create(const TestEngineOptions& 
   KvCacheConfig cache;
   for (const KvGroup& group : config.kv_groups) {
     limits.kv_pages.push_back(options.kv_tokens / kPageTokens);
-    cache.groups.push_back({.pages = limits.kv_pages.back(), .window = group.window});
+    cache.groups.push_back({.pages = limits.kv_pages.back(), .window = group.window, .layers = group.layers});
   }
   cache.max_sequence_tokens = options.context;
   cache.layout = options.layout;
