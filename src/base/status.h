@@ -12,13 +12,13 @@ namespace quire {
 
 enum class StatusCode {
   kOk,
-  kInvalidArgument,  // a flag, request or template asks for something that cannot be done
-  kNotFound,         // a file, name or package that does not exist
-  kCorrupt,          // a file contradicts its own format
-  kUnsupported,      // well-formed, but a type, architecture or construct that quire does not know
-  kOutOfRange,       // too long for the context, too large for a limit
+  kInvalidArgument,    // a flag, request or template asks for something that cannot be done
+  kNotFound,           // a file, name or package that does not exist
+  kCorrupt,            // a file contradicts its own format
+  kUnsupported,        // well-formed, but a type, architecture or construct that quire does not know
+  kOutOfRange,         // too long for the context, too large for a limit
   kResourceExhausted,  // memory, disk space, file descriptors
-  kIo,               // the operating system refused
+  kIo,                 // the operating system refused
   kCancelled,
 };
 
@@ -49,8 +49,8 @@ inline Status cancelled(std::string message) { return {StatusCode::kCancelled, s
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}           // NOLINT: implicit, so `return value;` works
-  Result(Status status) : status_(std::move(status)) {}   // NOLINT: implicit, so `return corrupt(...)` works
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit, so `return value;` works
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit, so `return corrupt(...)` works
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -73,10 +73,10 @@ class [[nodiscard]] Result {
 #define QUIRE_CONCAT(a, b) QUIRE_CONCAT_INNER(a, b)
 
 // Returns the Status of `expression` from the calling function unless it is ok.
-#define QUIRE_RETURN_IF_ERROR(expression)                  \
-  do {                                                     \
-    ::quire::Status quire_status_ = (expression);          \
-    if (!quire_status_.ok()) return quire_status_;         \
+#define QUIRE_RETURN_IF_ERROR(expression)          \
+  do {                                             \
+    ::quire::Status quire_status_ = (expression);  \
+    if (!quire_status_.ok()) return quire_status_; \
   } while (false)
 
 // Declares or assigns `target` from a Result, or returns its Status: QUIRE_ASSIGN_OR_RETURN(auto file, open(path));

@@ -19,7 +19,7 @@ namespace quire {
 namespace {
 
 constexpr int64_t kMib = 1 << 20;
-constexpr int64_t kMaxFileBytes = 16 * kMib;   // of keys and templates
+constexpr int64_t kMaxFileBytes = 16 * kMib;  // of keys and templates
 
 // One key a line; blanks around it and empty lines do not count.
 Status add_keys_of_file(const std::string& path, std::vector<std::string>& keys) {
@@ -98,8 +98,9 @@ void print_plan(const Engine& engine) {
 void print_welcome(const Server& server, const ServerOptions& options, bool chats) {
   const std::string url = server.url();
   const std::string key = options.api_keys.empty() ? "" : " -H \"Authorization: Bearer $QUIRE_API_KEY\"";
-  const std::string call = chats ? "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
-                                 : "/v1/completions -d '{\"prompt\": \"Once upon a time\"}'";
+  const std::string call =
+      chats ? "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
+            : "/v1/completions -d '{\"prompt\": \"Once upon a time\"}'";
   std::printf("%s serves %s\n  curl %s%s%s\n", url.c_str(), options.model_names.front().c_str(), url.c_str(),
               call.c_str(), key.c_str());
   std::fflush(stdout);

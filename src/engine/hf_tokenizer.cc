@@ -126,7 +126,7 @@ Status read_metaspace(const Json& component, PreTokenizerStep* step) {
   QUIRE_ASSIGN_OR_RETURN(step->split, bool_member(component, "split", true, "pre_tokenizer"));
   QUIRE_ASSIGN_OR_RETURN(const bool prefix, bool_member(component, "add_prefix_space", true, "pre_tokenizer"));
   if (!component.contains("prepend_scheme")) {
-    step->prepend = prefix ? PrependScheme::kAlways : PrependScheme::kNever;
+    step->prepend = prefix ? PrependScheme::kAlways : PrependScheme::kNone;
     return {};
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string scheme, text_member(component, "prepend_scheme", "pre_tokenizer"));
@@ -135,7 +135,7 @@ Status read_metaspace(const Json& component, PreTokenizerStep* step) {
   } else if (scheme == "first") {
     step->prepend = PrependScheme::kFirst;
   } else if (scheme == "never") {
-    step->prepend = PrependScheme::kNever;
+    step->prepend = PrependScheme::kNone;
   } else {
     return unknown_kind("prepend_scheme", scheme);
   }

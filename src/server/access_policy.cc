@@ -56,7 +56,8 @@ std::optional<ApiError> AccessPolicy::check(const HttpRequest& request, bool is_
     const std::string_view token = bearer_token(request);
     const Digest given = digest(token);
     int matches = 0;
-    for (const Digest& known : digests_) matches |= CRYPTO_memcmp(known.data(), given.data(), given.size()) == 0 ? 1 : 0;
+    for (const Digest& known : digests_)
+      matches |= CRYPTO_memcmp(known.data(), given.data(), given.size()) == 0 ? 1 : 0;
     if (matches != 0) return std::nullopt;
     return ApiError{.status = 401,
                     .message = token.empty() ? "this server wants an API key: send \"Authorization: Bearer KEY\""

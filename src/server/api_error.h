@@ -12,9 +12,9 @@ namespace quire {
 struct ApiError {
   int status = 400;
   std::string message = {};
-  std::string param = {};          // the field at fault; empty: none
-  std::string code = {};           // for programs: "context_length_exceeded"; empty: none
-  int64_t retry_after_s = 0;       // 429 and 503: when to try again; 0: not said
+  std::string param = {};     // the field at fault; empty: none
+  std::string code = {};      // for programs: "context_length_exceeded"; empty: none
+  int64_t retry_after_s = 0;  // 429 and 503: when to try again; 0: not said
 };
 
 // The status and code that an error of the engine, the tokenizer or a template has for the client.

@@ -81,7 +81,8 @@ std::optional<ApiError> ApiHandler::check(const HttpRequest& request, const Rout
                     .message = "there is no " + request.path.substr(0, 100) + "; see / for what there is",
                     .code = "unknown_url"};
   }
-  if (!request.header("content-encoding").empty() && !equals_ignoring_case(request.header("content-encoding"), "identity")) {
+  if (!request.header("content-encoding").empty() &&
+      !equals_ignoring_case(request.header("content-encoding"), "identity")) {
     return ApiError{.status = 415, .message = "the body is compressed; send it as plain JSON", .code = "unsupported"};
   }
   return std::nullopt;
@@ -112,8 +113,8 @@ ApiHandler::ReplyPointer ApiHandler::make_reply(std::shared_ptr<HttpExchange> ex
   HeaderList headers{{"X-Request-Id", record.request_id}};
   // With keys, pages of any site may ask: without the key they learn nothing.
   if (parts_.access.has_keys() && request.count("origin") > 0) headers.emplace_back("Access-Control-Allow-Origin", "*");
-  return std::make_shared<Reply>(std::move(exchange), std::string(route), std::move(record), std::move(headers), parts_.log,
-                                 counters_);
+  return std::make_shared<Reply>(std::move(exchange), std::string(route), std::move(record), std::move(headers),
+                                 parts_.log, counters_);
 }
 
 void ApiHandler::handle(std::shared_ptr<HttpExchange> exchange) {

@@ -50,8 +50,8 @@ class ApiHandler : public HttpHandler {
   struct Route {
     std::string_view method;
     std::string_view path;
-    bool open = false;                     // needs no key
-    bool prefix = false;                   // `path` and whatever follows it
+    bool open = false;    // needs no key
+    bool prefix = false;  // `path` and whatever follows it
     void (ApiHandler::*answer)(ReplyPointer);
   };
   static const Route kRoutes[];
@@ -87,9 +87,9 @@ class ApiHandler : public HttpHandler {
   Parts parts_;
   RequestCounters counters_;
   GenerationTable generations_;
-  int64_t started_s_;                      // since the epoch
+  int64_t started_s_;  // since the epoch
   std::optional<Clock::time_point> drain_ends_;
-  bool aborted_ = false;                   // the drain time is over
+  bool aborted_ = false;  // the drain time is over
   bool was_ready_ = false;
   bool stopped_ = false;
   Status outcome_;

@@ -35,7 +35,8 @@ std::string status_json(std::string_view status) {
 
 ApiError unknown_model(std::string_view name, const std::vector<std::string>& served) {
   return {.status = 404,
-          .message = "there is no model \"" + std::string(name.substr(0, 100)) + "\"; this server has \"" + served.front() + "\"",
+          .message = "there is no model \"" + std::string(name.substr(0, 100)) + "\"; this server has \"" +
+                     served.front() + "\"",
           .param = "model",
           .code = "model_not_found"};
 }
@@ -168,7 +169,8 @@ void ApiHandler::generate(ReplyPointer reply, Api api) {
       return [this, reply, call] { reply->fail(unknown_model(call->model, parts_.options.model_names)); };
     }
     EncodedPrompts prompts = parts_.encoder.encode(*call);
-    if (auto* error = std::get_if<ApiError>(&prompts)) return [reply, error = std::move(*error)] { reply->fail(error); };
+    if (auto* error = std::get_if<ApiError>(&prompts))
+      return [reply, error = std::move(*error)] { reply->fail(error); };
     auto ids = std::make_shared<std::vector<std::vector<int32_t>>>(
         std::get<std::vector<std::vector<int32_t>>>(std::move(prompts)));
     return [this, reply, call, ids] { start_generation(reply, std::move(*call), std::move(*ids)); };
@@ -191,8 +193,9 @@ void ApiHandler::start_generation(ReplyPointer reply, GenerationCall call, std::
     reply->add_header("X-Quire-Ignored", names);
   }
   reply->request().body = {};
-  generations_.start(std::make_unique<Generation>(parts_.engine, std::move(reply), std::move(call), std::move(identity)),
-                     std::move(prompts));
+  generations_.start(
+      std::make_unique<Generation>(parts_.engine, std::move(reply), std::move(call), std::move(identity)),
+      std::move(prompts));
 }
 
 void ApiHandler::answer_tokenize(ReplyPointer reply) {
@@ -216,7 +219,8 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
 
     std::vector<int32_t> ids;
     if (prompt) {
-      auto encoded = parts_.engine.tokenizer().encode(*prompt, {.add_special = add_special, .parse_special = parse_special});
+      auto encoded =
+          parts_.engine.tokenizer().encode(*prompt, {.add_special = add_special, .parse_special = parse_special});
       if (!encoded.ok()) return failed(api_error_of(encoded.status()));
       ids = std::move(*encoded);
     } else {

@@ -105,16 +105,16 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   void abort();
 
   tcp::socket socket_;
-  asio::steady_timer wake_;              // never expires: cancelled to wake serve()
-  asio::steady_timer room_;              // the same for read_all()
+  asio::steady_timer wake_;  // never expires: cancelled to wake serve()
+  asio::steady_timer room_;  // the same for read_all()
   std::string peer_;
   ConnectionHost& host_;
   std::function<void(Connection*)> closed_;
 
   std::array<char, kReadBytes> read_buffer_;
-  std::string input_;                    // read, not yet parsed
-  bool ended_ = false;                   // the client sends no more, or the socket is closed
-  bool discarding_ = false;              // the last answer is written: what still arrives is of no interest
+  std::string input_;        // read, not yet parsed
+  bool ended_ = false;       // the client sends no more, or the socket is closed
+  bool discarding_ = false;  // the last answer is written: what still arrives is of no interest
   std::shared_ptr<PendingAnswer> answer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point last_output_{};
@@ -237,7 +237,8 @@ asio::awaitable<bool> SocketConnection::read_body(Parser& parser, std::string* b
       co_await refuse_and_close(host_.handler->error(503, "too many large requests are being read at the moment"));
       co_return false;
     }
-    if (error == http::error::need_more) {
+    // Without input the parser neither advances nor asks for more.
+    if (error == http::error::need_more || (!error && input_.empty() && !parser.is_done())) {
       if (ended_) co_return false;
       deadline_ = began + host_.limits.body_grace + std::chrono::seconds(body->size() / host_.limits.body_bytes_per_s);
       co_await wait();

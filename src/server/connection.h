@@ -22,7 +22,7 @@ namespace quire {
 struct ConnectionHost {
   HttpHandler* handler = nullptr;
   HttpLimits limits;
-  size_t body_bytes_held = 0;          // of requests not yet answered
+  size_t body_bytes_held = 0;  // of requests not yet answered
   size_t open_exchanges = 0;
   bool draining = false;
 };

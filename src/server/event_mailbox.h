@@ -18,8 +18,8 @@ namespace quire {
 class EventMailbox {
  public:
   struct Item {
-    uint64_t generation = 0;     // number of the generation it is for
-    size_t part = 0;             // which of its prompts
+    uint64_t generation = 0;  // number of the generation it is for
+    size_t part = 0;          // which of its prompts
     Event event;
   };
 
@@ -46,7 +46,7 @@ class EventMailbox {
 
  private:
   std::mutex mutex_;
-  std::function<void()> wake_;   // null: closed
+  std::function<void()> wake_;  // null: closed
   std::vector<Item> items_;
 };
 

@@ -19,7 +19,7 @@ class FieldReader {
   // `root` must be an object, or the reader starts with an error. `prefix` goes before names: "messages[2].".
   explicit FieldReader(const JsonValue& root, std::string prefix = {});
 
-  const JsonValue* take(std::string_view name);             // null: absent
+  const JsonValue* take(std::string_view name);  // null: absent
   std::optional<std::string> text(std::string_view name);
   std::optional<bool> boolean(std::string_view name);
   std::optional<int64_t> integer(std::string_view name, int64_t minimum, int64_t maximum);
@@ -34,7 +34,7 @@ class FieldReader {
   void wrong_type(std::string_view name, std::string_view wanted, const JsonValue& value);
   const std::optional<ApiError>& error() const { return error_; }
 
-  std::vector<std::string> rest() const;                    // names of what was not taken, nulls left out
+  std::vector<std::string> rest() const;  // names of what was not taken, nulls left out
 
  private:
   std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }

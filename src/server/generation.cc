@@ -16,7 +16,11 @@ const ApiError& error_of_departed_client() {
 }  // namespace
 
 Generation::Generation(Engine& engine, std::shared_ptr<Reply> reply, GenerationCall call, AnswerIdentity identity)
-    : engine_(engine), reply_(std::move(reply)), call_(std::move(call)), id_(identity.id), builder_(std::move(identity)) {
+    : engine_(engine),
+      reply_(std::move(reply)),
+      call_(std::move(call)),
+      id_(identity.id),
+      builder_(std::move(identity)) {
   if (call_.include_usage) builder_.announce_usage();
 }
 
@@ -229,7 +233,8 @@ void Generation::finish_answer() {
     sse_.clear();
     if (last_finished_ >= 0) {
       const ChoiceState& held = choices_[static_cast<size_t>(last_finished_)];
-      builder_.append_finish(last_finished_, held.choice, running_usage(), call_.include_usage ? nullptr : &times, &sse_);
+      builder_.append_finish(last_finished_, held.choice, running_usage(), call_.include_usage ? nullptr : &times,
+                             &sse_);
     }
     if (call_.include_usage) builder_.append_usage(total, times, &sse_);
     sse_.append(kSseDone);

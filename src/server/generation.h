@@ -32,20 +32,20 @@ class Generation {
   bool finished() const { return running_parts_ == 0; }
 
  private:
-  struct Part {                  // one prompt
+  struct Part {  // one prompt
     std::string request_id;
-    std::vector<int32_t> prompt; // kept for echo only
-    std::string prompt_text;     // echo
-    std::vector<TokenLogprob> prompt_logprobs;   // echo
+    std::vector<int32_t> prompt;                // kept for echo only
+    std::string prompt_text;                    // echo
+    std::vector<TokenLogprob> prompt_logprobs;  // echo
     int64_t prompt_tokens = 0;
     bool running = false;
     RequestTimings timings;
   };
   struct ChoiceState {
     Choice choice;
-    bool begun = false;          // role or echo is out
+    bool begun = false;  // role or echo is out
     int64_t tokens = 0;
-    std::vector<TokenLogprob> chat_logprobs;               // whole answers of chat
+    std::vector<TokenLogprob> chat_logprobs;  // whole answers of chat
     std::unique_ptr<CompletionLogprobs> completion_logprobs;
   };
 
@@ -73,9 +73,9 @@ class Generation {
   std::vector<Part> parts_;
   std::vector<ChoiceState> choices_;
   size_t running_parts_ = 0;
-  bool answered_ = false;        // ended, failed or left: later events are only counted
-  int32_t last_finished_ = -1;   // choice whose end is held back until the timings are known
-  std::string sse_;              // scratch
+  bool answered_ = false;       // ended, failed or left: later events are only counted
+  int32_t last_finished_ = -1;  // choice whose end is held back until the timings are known
+  std::string sse_;             // scratch
   Usage running_usage_;
 };
 

@@ -116,7 +116,8 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 
 std::string header_safe(std::string_view text) {
   std::string result(text.substr(0, 100));
-  std::replace_if(result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return result;
 }
 

@@ -14,7 +14,7 @@ struct HttpRequest {
   std::string path;                                          // percent-decoded, without the query
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
-  std::string peer;                                          // the client's address
+  std::string peer;  // the client's address
 
   // The value of the first header of that (lower-case) name; empty: none.
   std::string_view header(std::string_view name) const;
@@ -23,7 +23,7 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 200;
-  std::string content_type = "application/json";             // empty: no body is announced
+  std::string content_type = "application/json";  // empty: no body is announced
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
 };

@@ -66,11 +66,14 @@ class AsioServer : public HttpServer {
 
   void run(HttpHandler& handler) override {
     host_.handler = &handler;
-    asio::co_spawn(io_, [this] { return accept_all(); }, asio::detached);
-    asio::co_spawn(io_, [this] { return tick_always(); }, asio::detached);
+    asio::co_spawn(
+        io_, [this] { return accept_all(); }, asio::detached);
+    asio::co_spawn(
+        io_, [this] { return tick_always(); }, asio::detached);
     error_code ignored;
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number, ignored);
-    asio::co_spawn(io_, [this] { return take_signals(); }, asio::detached);
+    asio::co_spawn(
+        io_, [this] { return take_signals(); }, asio::detached);
     io_.run();
     workers_.stop();
     workers_.join();
@@ -122,9 +125,8 @@ class AsioServer : public HttpServer {
     const std::string peer = error ? std::string() : remote.address().to_string();
     const int fd = socket.release(error);
     if (error) return;
-    auto connection = Connection::start(io_, fd, peer, host_, refuse, [this](Connection* closed) {
-      connections_.erase(closed);
-    });
+    auto connection =
+        Connection::start(io_, fd, peer, host_, refuse, [this](Connection* closed) { connections_.erase(closed); });
     connections_.emplace(connection.get(), connection);
   }
 

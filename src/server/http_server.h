@@ -23,17 +23,17 @@ struct HttpLimits {
 
   size_t header_bytes = 32 << 10;
   size_t body_bytes = 16 << 20;
-  size_t all_bodies_bytes = 256 << 20;   // of requests being read, all connections together
-  size_t unsent_bytes = 4 << 20;         // of one answer; a client that reads no faster is dropped
+  size_t all_bodies_bytes = 256 << 20;  // of requests being read, all connections together
+  size_t unsent_bytes = 4 << 20;        // of one answer; a client that reads no faster is dropped
   size_t connections = 1024;
-  Duration header_time = std::chrono::seconds(10);      // from its first byte
-  Duration body_grace = std::chrono::seconds(10);       // then body_bytes_per_s at least
+  Duration header_time = std::chrono::seconds(10);  // from its first byte
+  Duration body_grace = std::chrono::seconds(10);   // then body_bytes_per_s at least
   size_t body_bytes_per_s = 1024;
-  Duration keep_alive = std::chrono::seconds(75);       // between two requests
-  Duration write_stall = std::chrono::seconds(30);      // without a byte taken by the client
-  Duration head_delay = std::chrono::seconds(10);       // after which a stream's head leaves even without an event
-  Duration comment_interval = std::chrono::seconds(15); // silence in a stream after which a comment is sent
-  Duration linger = std::chrono::seconds(2);            // for the client to read the last answer before the close
+  Duration keep_alive = std::chrono::seconds(75);        // between two requests
+  Duration write_stall = std::chrono::seconds(30);       // without a byte taken by the client
+  Duration head_delay = std::chrono::seconds(10);        // after which a stream's head leaves even without an event
+  Duration comment_interval = std::chrono::seconds(15);  // silence in a stream after which a comment is sent
+  Duration linger = std::chrono::seconds(2);             // for the client to read the last answer before the close
 };
 
 // One request and its answer in the making. I/O thread only. The holder may keep it as long as it likes: after the
@@ -50,11 +50,11 @@ class HttpExchange {
   // An answer of server-sent events. Its head leaves with the first event or after HttpLimits::head_delay; until then
   // respond() may still replace it.
   virtual void begin_events(HttpResponse head) = 0;
-  virtual void send(std::string_view event) = 0;        // framed already (server/sse.h)
+  virtual void send(std::string_view event) = 0;  // framed already (server/sse.h)
   virtual void end_events() = 0;
 
   virtual bool head_sent() const = 0;
-  virtual bool gone() const = 0;                        // the client left, or was dropped
+  virtual bool gone() const = 0;  // the client left, or was dropped
   // `callback` is called once, when the client leaves before the answer is complete.
   virtual void on_gone(std::function<void()> callback) = 0;
 };
@@ -98,8 +98,8 @@ class HttpServer {
   virtual void drain() = 0;
   virtual void stop() = 0;
   virtual size_t connections() const = 0;
-  virtual size_t refused_connections() const = 0;       // over the limit, since the start
-  virtual size_t open_exchanges() const = 0;            // answers not completely sent
+  virtual size_t refused_connections() const = 0;  // over the limit, since the start
+  virtual size_t open_exchanges() const = 0;       // answers not completely sent
 };
 
 }  // namespace quire

@@ -85,7 +85,8 @@ class DocumentBuilder : public nlohmann::json_sax<nlohmann::json> {
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
     if (twice == keys.end()) return true;
-    status_ = invalid_argument("the JSON names the key \"" + std::string(twice->substr(0, 64)) + "\" twice in one object");
+    status_ =
+        invalid_argument("the JSON names the key \"" + std::string(twice->substr(0, 64)) + "\" twice in one object");
     return false;
   }
 

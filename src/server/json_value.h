@@ -36,8 +36,8 @@ struct JsonValue {
     return std::get_if<T>(&value);
   }
   bool is_null() const { return std::holds_alternative<std::monostate>(value); }
-  std::string_view type_name() const;                  // "a string", as messages put it
-  const JsonValue* find(std::string_view key) const;   // null: no object, or no such key
+  std::string_view type_name() const;                 // "a string", as messages put it
+  const JsonValue* find(std::string_view key) const;  // null: no object, or no such key
 };
 
 struct JsonMember {

@@ -29,9 +29,9 @@ class JsonWriter {
     return raw(std::to_string(value));
   }
   JsonWriter& number(double value);
-  JsonWriter& number(float value);           // shortest text that reads back as the same float
+  JsonWriter& number(float value);  // shortest text that reads back as the same float
   JsonWriter& value(const JsonValue& value);
-  JsonWriter& raw(std::string_view json);    // one value that is JSON already
+  JsonWriter& raw(std::string_view json);  // one value that is JSON already
 
   // key() and the value in one.
   JsonWriter& text(std::string_view name, std::string_view value) { return key(name).text(value); }

@@ -237,7 +237,7 @@ void CompletionLogprobs::add(const TokenLogprob& token) {
   std::string top;
   JsonWriter out(&top);
   out.begin_object();
-  std::vector<std::string> labels;   // two tokens may have one label; JSON keys are distinct
+  std::vector<std::string> labels;  // two tokens may have one label; JSON keys are distinct
   const auto entry = [&](int32_t id, float logprob) {
     std::string label = token_label(tokenizer_.token_bytes(id, true));
     if (std::find(labels.begin(), labels.end(), label) != labels.end()) return;
@@ -245,7 +245,7 @@ void CompletionLogprobs::add(const TokenLogprob& token) {
     labels.push_back(std::move(label));
   };
   for (const TokenLogprob::Candidate& candidate : token.top) entry(candidate.id, candidate.logprob);
-  entry(token.id, token.logprob);    // always there, also below the best
+  entry(token.id, token.logprob);  // always there, also below the best
   out.end_object();
   append_item(top, &tops_);
 }

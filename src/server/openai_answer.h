@@ -20,8 +20,8 @@ struct AnswerIdentity {
   Api api = Api::kChat;
   std::string id;
   std::string model;
-  int64_t created_s = 0;          // since the epoch
-  std::optional<uint64_t> seed;   // where the server drew it and the answer depends on it
+  int64_t created_s = 0;         // since the epoch
+  std::optional<uint64_t> seed;  // where the server drew it and the answer depends on it
 };
 
 struct Usage {
@@ -33,7 +33,7 @@ struct Usage {
 // One choice of a whole answer.
 struct Choice {
   std::string text;
-  std::string logprobs;           // JSON; empty: none
+  std::string logprobs;  // JSON; empty: none
   std::string finish_reason;
   std::string stop_text;
 };
@@ -43,7 +43,7 @@ class AnswerBuilder {
   explicit AnswerBuilder(AnswerIdentity identity);
 
   // Chunks are appended to `sse` as events. `usage` null: the stream has no running count.
-  void append_role(int32_t choice, const Usage* usage, std::string* sse) const;   // chat: before a choice's text
+  void append_role(int32_t choice, const Usage* usage, std::string* sse) const;  // chat: before a choice's text
   void append_text(int32_t choice, std::string_view text, std::string_view logprobs, const Usage* usage,
                    std::string* sse) const;
   // `timings` null: this is not the last choice.
@@ -60,7 +60,7 @@ class AnswerBuilder {
   void end_chunk(const Usage* usage, const RequestTimings* timings, std::string* sse) const;
 
   AnswerIdentity identity_;
-  std::string chunk_head_;        // {"id":...,"model":...
+  std::string chunk_head_;  // {"id":...,"model":...
   bool usage_announced_ = false;
 };
 
@@ -75,8 +75,8 @@ class CompletionLogprobs {
   // A token nothing was predicted for: the first of an echoed prompt.
   void add_unscored(int32_t id);
   void add(const TokenLogprob& token);
-  std::string take_json();        // of what was added since the last call
-  void skip(std::string_view text);   // text that comes without tokens
+  std::string take_json();           // of what was added since the last call
+  void skip(std::string_view text);  // text that comes without tokens
 
  private:
   void add_token(int32_t id);
@@ -84,7 +84,7 @@ class CompletionLogprobs {
   const Tokenizer& tokenizer_;
   int32_t top_n_;
   int64_t offset_ = 0;
-  std::string tokens_, logprobs_, tops_, offsets_;    // items of JSON lists
+  std::string tokens_, logprobs_, tops_, offsets_;  // items of JSON lists
 };
 
 }  // namespace quire

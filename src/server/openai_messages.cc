@@ -49,7 +49,8 @@ std::string take_role(FieldReader& message) {
     return {};
   }
   if (std::find(kRoles.begin(), kRoles.end(), *role) == kRoles.end()) {
-    message.fail("role", "is \"" + role->substr(0, 40) + "\"; it takes system, developer, user, assistant, tool or function");
+    message.fail("role",
+                 "is \"" + role->substr(0, 40) + "\"; it takes system, developer, user, assistant, tool or function");
   }
   return *role == "developer" ? "system" : *role;
 }

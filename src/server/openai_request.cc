@@ -16,13 +16,20 @@ constexpr int64_t kMaxChoices = 128;
 constexpr int64_t kMaxLogprobs = 20;
 constexpr size_t kMaxPrompts = 1024;
 constexpr size_t kMaxStops = 64;
-constexpr std::string_view kUnknownField = "is not a field that quire knows: leave it out, or start the server with --lenient";
+constexpr std::string_view kUnknownField =
+    "is not a field that quire knows: leave it out, or start the server with --lenient";
 constexpr int64_t kDefaultCompletionTokens = 16;  // OpenAI's
 
 // Fields that say something to OpenAI's service, not to the model.
-constexpr std::array<std::string_view, 9> kHarmless = {
-    "user",       "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
-    "prediction", "parallel_tool_calls"};
+constexpr std::array<std::string_view, 9> kHarmless = {"user",
+                                                       "metadata",
+                                                       "store",
+                                                       "service_tier",
+                                                       "safety_identifier",
+                                                       "prompt_cache_key",
+                                                       "prompt_cache_retention",
+                                                       "prediction",
+                                                       "parallel_tool_calls"};
 
 bool never(const JsonValue&) { return false; }
 
@@ -208,7 +215,7 @@ void CallParser::read_logprobs() {
 void CallParser::read_options() {
   read_max_tokens();
   for (const OptionRow& row : option_table()) {
-    if (!row.in_request || (row.commands & kServe) == 0) continue;
+    if (!row.in_request || (row.commands & kServe) == 0 || (call_.prompt_only && row.name == "max-tokens")) continue;
     const bool given = fields_.option(options_, row);
     if (row.name == "seed") call_.seed_given = given || options_.seed.has_value();
   }
@@ -313,7 +320,9 @@ void CallParser::read_rest() {
   for (const UnsupportedField& field : kUnsupported) {
     const JsonValue* value = fields_.take(field.name);
     if (value == nullptr || field.asks_for_nothing(*value)) continue;
-    if (!context_.lenient) return fields_.fail(field.name, "is not supported: leave it out, or start the server with --lenient", "unsupported");
+    if (!context_.lenient)
+      return fields_.fail(field.name, "is not supported: leave it out, or start the server with --lenient",
+                          "unsupported");
     call_.ignored.emplace_back(field.name);
   }
   for (const std::string& name : fields_.rest()) {

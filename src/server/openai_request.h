@@ -23,8 +23,8 @@ namespace quire {
 enum class Api { kChat, kCompletions };
 
 struct RequestContext {
-  const Options& defaults;               // of the flags of `serve`
-  const Hparams& hparams;                // the model's own sampling defaults
+  const Options& defaults;  // of the flags of `serve`
+  const Hparams& hparams;   // the model's own sampling defaults
   int32_t vocab_size = 0;
   bool lenient = false;
 };
@@ -33,20 +33,20 @@ using PromptInput = std::variant<std::string, std::vector<int32_t>>;
 
 struct GenerationCall {
   Api api = Api::kChat;
-  std::string model;                     // empty: not named
-  std::vector<PromptInput> prompts;      // completions
-  bool add_special_tokens = true;        // completions: for prompts that are texts
-  std::string messages;                  // chat: a JSON array, contents flattened to strings
-  std::string template_kwargs;           // chat: a JSON object
-  Request request;                       // all but id, prompt, salt and the masks that need the tokenizer
+  std::string model;                 // empty: not named
+  std::vector<PromptInput> prompts;  // completions
+  bool add_special_tokens = true;    // completions: for prompts that are texts
+  std::string messages;              // chat: a JSON array, contents flattened to strings
+  std::string template_kwargs;       // chat: a JSON object
+  Request request;                   // all but id, prompt, salt and the masks that need the tokenizer
   std::vector<std::string> bad_words;
   bool seed_given = false;
   bool stream = false;
-  bool include_usage = false;            // stream: in a last chunk
-  bool continuous_usage = false;         // stream: in every chunk
-  bool echo = false;                     // completions
-  bool prompt_only = false;              // completions: max_tokens 0 with echo; request.max_tokens is then 1
-  std::vector<std::string> ignored;      // with `lenient`
+  bool include_usage = false;        // stream: in a last chunk
+  bool continuous_usage = false;     // stream: in every chunk
+  bool echo = false;                 // completions
+  bool prompt_only = false;          // completions: max_tokens 0 with echo; request.max_tokens is then 1
+  std::vector<std::string> ignored;  // with `lenient`
 };
 
 using ParsedCall = std::variant<GenerationCall, ApiError>;

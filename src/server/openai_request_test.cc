@@ -11,8 +11,8 @@ namespace {
 class OpenaiRequestTest : public testing::Test {
  protected:
   ParsedCall parse(Api api, std::string_view body) const {
-    return parse_generation_call(
-        api, body, {.defaults = defaults_, .hparams = hparams_, .vocab_size = 1000, .lenient = lenient_});
+    return parse_generation_call(api, body,
+                                 {.defaults = defaults_, .hparams = hparams_, .vocab_size = 1000, .lenient = lenient_});
   }
   GenerationCall accept(Api api, std::string_view body) const {
     ParsedCall parsed = parse(api, body);
@@ -41,16 +41,18 @@ TEST_F(OpenaiRequestTest, FlattensContents) {
     {"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
     {"role":"assistant","content":null,"tool_calls":[{"id":"1"}],"refusal":null},
     {"role":"user","name":"n","content":"c"}]})");
-  EXPECT_EQ(call.messages, R"([{"role":"system","content":"a\nb"},{"role":"assistant","content":"","tool_calls":[{"id":"1"}]},)"
-                           R"({"role":"user","content":"c","name":"n"}])");
+  EXPECT_EQ(call.messages,
+            R"([{"role":"system","content":"a\nb"},{"role":"assistant","content":"","tool_calls":[{"id":"1"}]},)"
+            R"({"role":"user","content":"c","name":"n"}])");
   EXPECT_EQ(call.template_kwargs, R"({"add_generation_prompt":true})");
   EXPECT_EQ(call.request.max_tokens, -1);
 }
 
 TEST_F(OpenaiRequestTest, PassesTemplateVariablesOn) {
-  EXPECT_EQ(accept(Api::kChat, chat(R"("chat_template_kwargs":{"enable_thinking":false},"add_generation_prompt":false)"))
-                .template_kwargs,
-            R"({"add_generation_prompt":false,"enable_thinking":false})");
+  EXPECT_EQ(
+      accept(Api::kChat, chat(R"("chat_template_kwargs":{"enable_thinking":false},"add_generation_prompt":false)"))
+          .template_kwargs,
+      R"({"add_generation_prompt":false,"enable_thinking":false})");
 }
 
 TEST_F(OpenaiRequestTest, TakesEitherNameOfMaxTokens) {
@@ -60,10 +62,12 @@ TEST_F(OpenaiRequestTest, TakesEitherNameOfMaxTokens) {
 }
 
 TEST_F(OpenaiRequestTest, PrefersRequestThenFlagThenModelThenFallback) {
-  const auto temperature = [&](std::string_view body) { return accept(Api::kCompletions, body).request.sampling.temperature; };
+  const auto temperature = [&](std::string_view body) {
+    return accept(Api::kCompletions, body).request.sampling.temperature;
+  };
   EXPECT_EQ(temperature(R"({"prompt":"x"})"), static_cast<float>(kFallbackTemperature));
   hparams_.default_top_k = 20;
-  EXPECT_EQ(temperature(R"({"prompt":"x"})"), 1.0f);   // the model says something, and nothing of the temperature
+  EXPECT_EQ(temperature(R"({"prompt":"x"})"), 1.0f);  // the model says something, and nothing of the temperature
   hparams_.default_temperature = 0.6f;
   EXPECT_EQ(temperature(R"({"prompt":"x"})"), 0.6f);
   defaults_.temperature = 0.3;
@@ -111,14 +115,15 @@ TEST_F(OpenaiRequestTest, NamesWhatIsWrong) {
   EXPECT_EQ(refuse(Api::kChat, chat(R"("logit_bias":{"a":1})")).param, "logit_bias");
   EXPECT_EQ(refuse(Api::kChat, chat(R"("logit_bias":{"1":101})")).param, "logit_bias.1");
   EXPECT_EQ(refuse(Api::kChat, chat(R"("frequency_penalty":-2.5)")).param, "frequency_penalty");
-  EXPECT_EQ(refuse(Api::kChat, R"({"messages":[{"role":"user","content":"x","colour":1}]})").param, "messages[0].colour");
+  EXPECT_EQ(refuse(Api::kChat, R"({"messages":[{"role":"user","content":"x","colour":1}]})").param,
+            "messages[0].colour");
   EXPECT_EQ(refuse(Api::kChat, chat(R"("response_format":{"type":"json_schema"})")).code, "unsupported");
 }
 
 TEST_F(OpenaiRequestTest, ListsWhatItLeavesOutOfAccount) {
   lenient_ = true;
   EXPECT_EQ(accept(Api::kChat, chat(R"("x":1,"tools":[{}])")).ignored, (std::vector<std::string>{"tools", "x"}));
-  EXPECT_EQ(refuse(Api::kChat, chat(R"("n":0)")).param, "n");   // what is known must still be right
+  EXPECT_EQ(refuse(Api::kChat, chat(R"("n":0)")).param, "n");  // what is known must still be right
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace quire {
 
 struct AnswerForm {
-  bool chunked = true;       // false: a client of HTTP/1.0, whose streams end with the connection
-  bool head_only = false;    // the request was HEAD
+  bool chunked = true;     // false: a client of HTTP/1.0, whose streams end with the connection
+  bool head_only = false;  // the request was HEAD
   bool keep_alive = true;
 };
 
@@ -32,13 +32,13 @@ class PendingAnswer : public HttpExchange {
 
   bool has_output() const;
   std::string take_output();
-  bool ended() const { return ended_; }                    // nothing more will be added
+  bool ended() const { return ended_; }  // nothing more will be added
   bool complete() const { return ended_ && !has_output(); }
   bool overflowed() const { return overflowed_; }
   bool keep_alive() const { return form_.keep_alive && (mode_ != Mode::kEvents || form_.chunked); }
   bool streaming() const { return mode_ == Mode::kEvents; }
-  void close_after() { form_.keep_alive = false; }         // takes effect while the head is not sent
-  void release_head();                                     // of a stream that has had no event yet
+  void close_after() { form_.keep_alive = false; }  // takes effect while the head is not sent
+  void release_head();                              // of a stream that has had no event yet
 
   // The client left. Calls on_gone unless the answer had ended; afterwards everything is dropped.
   void client_left();
@@ -58,11 +58,11 @@ class PendingAnswer : public HttpExchange {
 
   Mode mode_ = Mode::kNone;
   HttpResponse response_;
-  std::string unsent_;           // events
+  std::string unsent_;  // events
   bool head_due_ = false;
   bool head_sent_ = false;
   bool ended_ = false;
-  bool tail_sent_ = false;       // the last chunk, or nothing where none is needed
+  bool tail_sent_ = false;  // the last chunk, or nothing where none is needed
   bool gone_ = false;
   bool overflowed_ = false;
 };

@@ -16,7 +16,7 @@ class PendingAnswerTest : public testing::Test {
 TEST_F(PendingAnswerTest, FramesEventsAsChunks) {
   PendingAnswer pending = answer();
   pending.begin_events({.content_type = "text/event-stream"});
-  EXPECT_FALSE(pending.has_output());   // the head waits for the first event
+  EXPECT_FALSE(pending.has_output());  // the head waits for the first event
   pending.send("data: 1\n\n");
   EXPECT_EQ(wakes_, 1);
   const std::string first = pending.take_output();

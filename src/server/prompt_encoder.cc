@@ -39,15 +39,16 @@ std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::str
                                                                         std::string_view kwargs) const {
   const ChatTemplate* chat_template = engine_.chat_template();
   if (chat_template == nullptr) {
-    return ApiError{.message = "the model carries no chat template: start the server with --chat-template FILE, or use "
-                               "/v1/completions with a prompt of plain text",
+    return ApiError{.message =
+                        "the model carries no chat template: start the server with --chat-template FILE, or use "
+                        "/v1/completions with a prompt of plain text",
                     .param = "messages",
                     .code = "no_chat_template"};
   }
   const Result<MarkedText> text = chat_template->render({.messages = std::string(messages),
-                                                          .tools = std::string(),
-                                                          .kwargs = merged(variables_, kwargs),
-                                                          .now = std::nullopt});
+                                                         .tools = std::string(),
+                                                         .kwargs = merged(variables_, kwargs),
+                                                         .now = std::nullopt});
   if (!text.ok()) {
     return ApiError{.message = text.status().message(), .param = "messages", .code = "chat_template_error"};
   }
@@ -67,7 +68,8 @@ std::optional<ApiError> PromptEncoder::check_length(size_t prompt_tokens, const 
   if (used <= context - wanted) return std::nullopt;
   std::string message = "the context is " + std::to_string(context) + " tokens; the prompt has " + std::to_string(used);
   if (request.max_tokens >= 0) {
-    message += " and max_tokens asks for " + std::to_string(wanted) + " (together " + std::to_string(used + wanted) + ")";
+    message +=
+        " and max_tokens asks for " + std::to_string(wanted) + " (together " + std::to_string(used + wanted) + ")";
   }
   return ApiError{.message = message + ": shorten the prompt" + (request.max_tokens > 1 ? " or lower max_tokens" : ""),
                   .param = std::string(used >= context ? field : "max_tokens"),
@@ -110,7 +112,8 @@ EncodedPrompts PromptEncoder::encode(GenerationCall& call) const {
   if (sampling.min_tokens > 0) {
     sampling.min_tokens_mask = call.request.stop_token_ids;
     const auto ends = engine_.tokenizer().end_of_generation_ids();
-    if (!call.request.ignore_eos) sampling.min_tokens_mask.insert(sampling.min_tokens_mask.end(), ends.begin(), ends.end());
+    if (!call.request.ignore_eos)
+      sampling.min_tokens_mask.insert(sampling.min_tokens_mask.end(), ends.begin(), ends.end());
   }
   return prompts;
 }

@@ -36,7 +36,7 @@ class PromptEncoder {
   Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling) const;
 
   const Engine& engine_;
-  std::string variables_;                 // what the model gives its template: {"bos_token":"<s>",...}
+  std::string variables_;  // what the model gives its template: {"bos_token":"<s>",...}
 };
 
 }  // namespace quire

@@ -5,6 +5,6 @@
 
 namespace quire {
 
-std::string random_id();   // 24 hexadecimal digits
+std::string random_id();  // 24 hexadecimal digits
 
 }  // namespace quire

@@ -5,7 +5,7 @@
 namespace quire {
 namespace {
 
-constexpr int kClientLeft = 499;   // in logs and counters only
+constexpr int kClientLeft = 499;  // in logs and counters only
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void Reply::fail(const ApiError& error) {
 void Reply::begin_events() {
   HttpResponse head{.content_type = "text/event-stream; charset=utf-8", .headers = headers_};
   head.headers.emplace_back("Cache-Control", "no-cache");
-  head.headers.emplace_back("X-Accel-Buffering", "no");   // nginx must not hold events back
+  head.headers.emplace_back("X-Accel-Buffering", "no");  // nginx must not hold events back
   exchange_->begin_events(std::move(head));
 }
 

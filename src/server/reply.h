@@ -21,7 +21,7 @@ namespace quire {
 class RequestCounters {
  public:
   void count(const std::string& route, int status) { ++counts_[{route, status}]; }
-  std::string metrics_text() const;     // Prometheus' text format
+  std::string metrics_text() const;  // Prometheus' text format
 
  private:
   std::map<std::pair<std::string, int>, uint64_t> counts_;

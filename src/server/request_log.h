@@ -19,12 +19,12 @@
 namespace quire {
 
 struct RequestRecord {
-  std::string request_id = {};          // X-Request-Id
-  std::string generation_id = {};       // the answer's id, as /v1/requests/{id}/trace takes it; empty: no generation
+  std::string request_id = {};     // X-Request-Id
+  std::string generation_id = {};  // the answer's id, as /v1/requests/{id}/trace takes it; empty: no generation
   std::string method = {};
   std::string path = {};
   std::string peer = {};
-  int status = 0;                  // 499: the client left before the answer
+  int status = 0;  // 499: the client left before the answer
   std::string error_code = {};
   double duration_ms = 0;
   int64_t prompt_tokens = 0;
@@ -40,10 +40,10 @@ class RequestLog {
 
   // `path`: a file that is appended to; "-": standard error; "none": nothing is written.
   static Result<std::unique_ptr<RequestLog>> open(const std::string& path);
-  ~RequestLog();                                             // writes what waits
+  ~RequestLog();  // writes what waits
 
   void write(const RequestRecord& record);
-  void note(std::string_view event, std::string_view detail);   // of the server itself: "ready", "draining"
+  void note(std::string_view event, std::string_view detail);  // of the server itself: "ready", "draining"
   // Closes the file and opens it again under its name, after it was moved away. On failure goes on with the old one.
   void reopen();
 
@@ -57,8 +57,8 @@ class RequestLog {
   void write_all(std::string_view text) const;
 
   const std::string path_;
-  int fd_;                                 // -1: off. The writing thread's alone
-  std::mutex mutex_;                       // guards what follows
+  int fd_;            // -1: off. The writing thread's alone
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::vector<std::string> waiting_;
   uint64_t dropped_ = 0;

@@ -29,12 +29,8 @@ class BoundServer : public Server {
 
   Status run(Engine& engine) override {
     QUIRE_ASSIGN_OR_RETURN(const PromptEncoder encoder, PromptEncoder::create(engine));
-    ApiHandler handler({.options = options_,
-                        .access = access_,
-                        .encoder = encoder,
-                        .engine = engine,
-                        .http = *http_,
-                        .log = *log_});
+    ApiHandler handler(
+        {.options = options_, .access = access_, .encoder = encoder, .engine = engine, .http = *http_, .log = *log_});
     handler_ = &handler;
     http_->run(handler);
     handler_ = nullptr;
@@ -52,7 +48,7 @@ class BoundServer : public Server {
   AccessPolicy access_;
   std::unique_ptr<RequestLog> log_;
   std::unique_ptr<HttpServer> http_;
-  ApiHandler* handler_ = nullptr;      // while run() runs; the I/O thread's
+  ApiHandler* handler_ = nullptr;  // while run() runs; the I/O thread's
 };
 
 }  // namespace
@@ -66,8 +62,8 @@ Result<std::unique_ptr<Server>> Server::bind(ServerOptions options) {
   }
   QUIRE_ASSIGN_OR_RETURN(auto log, RequestLog::open(options.log_file));
   QUIRE_ASSIGN_OR_RETURN(auto http, HttpServer::bind(options.host, options.port, options.limits));
-  return std::unique_ptr<Server>(std::make_unique<BoundServer>(std::move(options), loopback, std::move(log),
-                                                               std::move(http)));
+  return std::unique_ptr<Server>(
+      std::make_unique<BoundServer>(std::move(options), loopback, std::move(log), std::move(http)));
 }
 
 }  // namespace quire

@@ -20,14 +20,14 @@ namespace quire {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  uint16_t port = 8000;                      // 0: any free one
+  uint16_t port = 8000;  // 0: any free one
   std::vector<std::string> api_keys;
   bool insecure = false;
-  std::vector<std::string> model_names;      // the first is reported; at least one
+  std::vector<std::string> model_names;  // the first is reported; at least one
   bool lenient = false;
   double drain_s = 30;
   std::string log_file = "-";
-  Options request_defaults;                  // what requests do not say
+  Options request_defaults;  // what requests do not say
   HttpLimits limits;
 };
 
@@ -38,7 +38,7 @@ class Server {
   virtual ~Server() = default;
 
   virtual uint16_t port() const = 0;
-  virtual std::string url() const = 0;       // "http://127.0.0.1:8000"
+  virtual std::string url() const = 0;  // "http://127.0.0.1:8000"
 
   // Serves on the calling thread. Ok after SIGTERM or SIGINT once all requests have ended or the drain time is over;
   // kCancelled after a second signal; the engine's error when the model cannot be loaded.

@@ -10,13 +10,13 @@ namespace quire {
 
 struct MarkedText {
   struct Span {
-    size_t begin = 0;           // byte offsets into `text`, [begin, end)
+    size_t begin = 0;  // byte offsets into `text`, [begin, end)
     size_t end = 0;
     bool from_template = true;  // false: caller's words
   };
 
   std::string text;
-  std::vector<Span> spans;      // ascending, touching, covering all of `text`
+  std::vector<Span> spans;  // ascending, touching, covering all of `text`
 };
 
 }  // namespace quire

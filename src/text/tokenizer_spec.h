@@ -39,7 +39,7 @@ struct NormalizerStep {
 // What becomes of the matches of a pattern and of the text between them.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-enum class PrependScheme { kNever, kFirst, kAlways };
+enum class PrependScheme { kNone, kFirst, kAlways };
 
 struct PreTokenizerStep {
   enum class Kind {
@@ -55,7 +55,7 @@ struct PreTokenizerStep {
   std::string pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;
   bool invert = false;  // kRegex, kLiteral: the text between the matches counts as matched
-  PrependScheme prepend = PrependScheme::kNever;
+  PrependScheme prepend = PrependScheme::kNone;
   bool split = true;
 };
 

@@ -14,8 +14,9 @@ TEST(Api, AnswersAChatWhole) {
   const RawAnswer answer = server.ask(post(kChat, "{\"model\":\"fake\",\"max_tokens\":5," + kHello + "}"));
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_TRUE(answer.body.starts_with("{\"id\":\"chatcmpl-")) << answer.body;
-  for (const char* part : {"\"object\":\"chat.completion\"", "\"model\":\"fake\"", "\"role\":\"assistant\"",
-                           "\"finish_reason\":\"length\"", "\"completion_tokens\":5", "\"cached_tokens\":1", "\"timings\":{"}) {
+  for (const char* part :
+       {"\"object\":\"chat.completion\"", "\"model\":\"fake\"", "\"role\":\"assistant\"",
+        "\"finish_reason\":\"length\"", "\"completion_tokens\":5", "\"cached_tokens\":1", "\"timings\":{"}) {
     EXPECT_NE(answer.body.find(part), std::string::npos) << part << " is not in " << answer.body;
   }
   EXPECT_EQ(between(answer.body, "\"content\":\"", "\"").size(), 5u);
@@ -83,19 +84,20 @@ TEST(Api, GivesLogprobsOfAChat) {
 
 TEST(Api, StopsAtAText) {
   RunningServer server;
-  const std::string whole = between(server.ask(post(kCompletions, R"({"prompt":"q","max_tokens":30})")).body, "\"text\":\"", "\"");
+  const std::string whole =
+      between(server.ask(post(kCompletions, R"({"prompt":"q","max_tokens":30})")).body, "\"text\":\"", "\"");
   const std::string stop = whole.substr(10, 3);
-  const RawAnswer answer =
-      server.ask(post(kCompletions, R"({"prompt":"q","max_tokens":30,"stop":[")" + stop + "\"]}"));
+  const RawAnswer answer = server.ask(post(kCompletions, R"({"prompt":"q","max_tokens":30,"stop":[")" + stop + "\"]}"));
   EXPECT_EQ(between(answer.body, "\"text\":\"", "\""), whole.substr(0, whole.find(stop)));
-  EXPECT_NE(answer.body.find("\"finish_reason\":\"stop\",\"stop_reason\":\"" + stop + "\""), std::string::npos) << answer.body;
+  EXPECT_NE(answer.body.find("\"finish_reason\":\"stop\",\"stop_reason\":\"" + stop + "\""), std::string::npos)
+      << answer.body;
 }
 
 struct BadRequest {
   const char* path;
   std::string body;
   int status;
-  std::string says;   // in the answer
+  std::string says;  // in the answer
 };
 
 TEST(Api, RefusesBadRequestsByName) {
@@ -155,7 +157,8 @@ TEST(Api, LeavesHarmlessFieldsAlone) {
   RunningServer server;
   const RawAnswer answer = server.ask(post(
       kChat, R"({"user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],"tool_choice":"auto",)"
-             R"("response_format":{"type":"text"},"max_tokens":1,"temperature":null,)" + kHello + "}"));
+             R"("response_format":{"type":"text"},"max_tokens":1,"temperature":null,)" +
+                 kHello + "}"));
   EXPECT_EQ(answer.status, 200) << answer.body;
 }
 
@@ -163,8 +166,7 @@ TEST(Api, LenientlyNamesWhatItIgnores) {
   ServerOptions options;
   options.lenient = true;
   RunningServer server({}, options);
-  const RawAnswer answer = server.ask(
-      post(kChat, "{\"max_tokens\":1,\"tools\":[{}],\"frobnicate\":1," + kHello + "}"));
+  const RawAnswer answer = server.ask(post(kChat, "{\"max_tokens\":1,\"tools\":[{}],\"frobnicate\":1," + kHello + "}"));
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_NE(answer.head.find("X-Quire-Ignored: tools, frobnicate\r\n"), std::string::npos) << answer.head;
 }
@@ -227,13 +229,15 @@ TEST(Api, ListsModelsTokensAndTraces) {
   EXPECT_NE(server.ask(post("/tokenize", "{" + kHello + "}")).body.find("\"count\":"), std::string::npos);
   EXPECT_EQ(server.ask(post("/detokenize", R"({"tokens":[97,99999]})")).status, 400);
   EXPECT_EQ(server.ask(get("/version")).status, 200);
-  EXPECT_NE(server.ask(get("/v1/engine")).body.find("{\"engine\":{\"policy\":\"fake\"},\"server\":{"), std::string::npos);
+  EXPECT_NE(server.ask(get("/v1/engine")).body.find("{\"engine\":{\"policy\":\"fake\"},\"server\":{"),
+            std::string::npos);
   const std::string id = between(server.ask(post(kCompletions, R"({"prompt":"x"})")).body, "\"id\":\"", "\"");
   EXPECT_EQ(server.ask(get("/v1/requests/" + id + "/trace")).body, "{\"id\":\"" + id + "\"}");
   EXPECT_EQ(server.ask(get("/v1/requests/nope/trace")).status, 404);
   const std::string metrics = server.ask(get("/metrics")).body;
   EXPECT_NE(metrics.find("quire_fake 1"), std::string::npos);
-  EXPECT_NE(metrics.find("quire_http_requests_total{route=\"/v1/completions\",status=\"200\"} 1"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("quire_http_requests_total{route=\"/v1/completions\",status=\"200\"} 1"), std::string::npos)
+      << metrics;
 }
 
 TEST(Api, EchoesTheRequestId) {

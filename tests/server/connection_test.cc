@@ -54,8 +54,9 @@ TEST(Connection, ReadsRequestsThatComeByteByByte) {
 TEST(Connection, ReadsChunkedBodies) {
   RunningServer server;
   RawClient client(server.port());
-  client.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-              "c\r\n{\"prompt\":\"a\r\n14;x=y\r\n\",\"max_tokens\":3,\"n\":1\r\n1\r\n}\r\n0\r\n\r\n");
+  client.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "c\r\n{\"prompt\":\"a\r\n16;x=y\r\n\",\"max_tokens\":3,\"n\":1\r\n1\r\n}\r\n0\r\n\r\n");
   const RawAnswer answer = client.answer();
   EXPECT_EQ(answer.status, 200) << answer.body;
   client.send(get("/health"));
@@ -65,15 +66,16 @@ TEST(Connection, ReadsChunkedBodies) {
 TEST(Connection, ContinuesOnExpectation) {
   RunningServer server;
   const std::string body = R"({"prompt":"a","max_tokens":3})";
-  const std::string head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: " +
-                           std::to_string(body.size()) + "\r\n\r\n";
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n";
   RawClient client(server.port());
   client.send(head);
   ASSERT_TRUE(client.wait_for("HTTP/1.1 100 Continue\r\n\r\n"));
   client.send(body);
   EXPECT_EQ(client.answer().status, 200);
   client.send("POST /nowhere HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n");
-  EXPECT_EQ(client.answer().status, 404);   // and no 100 before it
+  EXPECT_EQ(client.answer().status, 404);  // and no 100 before it
   EXPECT_EQ(server.ask("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n").status, 417);
 }
 

@@ -23,8 +23,8 @@ namespace quire {
 
 struct FakeEngineOptions {
   int64_t context = 4096;
-  size_t max_requests = 1024;                   // more are refused: the queue is full
-  std::chrono::microseconds step_time{0};       // pause between steps
+  size_t max_requests = 1024;              // more are refused: the queue is full
+  std::chrono::microseconds step_time{0};  // pause between steps
   bool has_template = true;
   Engine::State state = Engine::State::kReady;
 };
@@ -53,14 +53,14 @@ class FakeEngine : public Engine {
   void set_state(State state) { state_ = state; }
   size_t live_requests() const;
   int64_t cancelled_requests() const { return cancelled_; }
-  std::vector<Request> seen_requests() const;   // all that were submitted
+  std::vector<Request> seen_requests() const;  // all that were submitted
 
  private:
   struct Live {
     Request request;
     OnEvent on_event;
     int64_t step = 0;
-    std::vector<std::string> texts;             // per choice, whole
+    std::vector<std::string> texts;  // per choice, whole
     std::vector<std::string> finish_reasons;
     std::vector<std::string> stop_texts;
     std::vector<bool> finished;
@@ -72,7 +72,7 @@ class FakeEngine : public Engine {
 
   void plan_answer(Live& live) const;
   void run();
-  bool step(Live& live);                        // true: the terminal event was sent
+  bool step(Live& live);  // true: the terminal event was sent
   void emit_token(Live& live, size_t choice) const;
 
   const FakeEngineOptions options_;
@@ -83,7 +83,7 @@ class FakeEngine : public Engine {
   std::atomic<State> state_;
   std::atomic<int64_t> cancelled_ = 0;
 
-  mutable std::mutex mutex_;                    // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<std::string, std::unique_ptr<Live>, std::less<>> live_;
   std::vector<Request> seen_;

@@ -53,16 +53,17 @@ size_t read_all(const std::vector<std::unique_ptr<RawClient>>& clients) {
 TEST(Rate, StreamsManyTokensASecond) {
   RunningServer server;
   double best = 0;
-  for (int attempt = 0; attempt < 5 && best < kWantedPerSecond; ++attempt) {   // others may use the machine
+  for (int attempt = 0; attempt < 5 && best < kWantedPerSecond; ++attempt) {  // others may use the machine
     std::vector<std::unique_ptr<RawClient>> clients;
     for (int i = 0; i < kConnections; ++i) clients.push_back(std::make_unique<RawClient>(server.port()));
     const auto began = std::chrono::steady_clock::now();
     for (const auto& client : clients) {
-      client->send(post(kCompletions, "{\"prompt\":\"x\",\"stream\":true,\"max_tokens\":" + std::to_string(kTokens) + "}"));
+      client->send(
+          post(kCompletions, "{\"prompt\":\"x\",\"stream\":true,\"max_tokens\":" + std::to_string(kTokens) + "}"));
     }
     const size_t events = read_all(clients);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    ASSERT_EQ(events, size_t{kConnections} * (kTokens + 1));   // and one that ends each
+    ASSERT_EQ(events, size_t{kConnections} * (kTokens + 1));  // and one that ends each
     best = std::max(best, static_cast<double>(events) / seconds);
     std::printf("%zu events over %d connections in %.2f s: %.0f a second\n", events, kConnections, seconds,
                 static_cast<double>(events) / seconds);

@@ -9,9 +9,9 @@
 namespace quire {
 
 struct RawAnswer {
-  int status = 0;              // 0: the connection ended before an answer
+  int status = 0;  // 0: the connection ended before an answer
   std::string head;
-  std::string body;            // chunks joined
+  std::string body;  // chunks joined
 };
 
 class RawClient {
@@ -21,9 +21,9 @@ class RawClient {
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
 
-  bool send(std::string_view bytes);              // false: the server closed
-  void end_output();                              // half-close
-  void reset();                                   // close with RST, as a killed client's host may
+  bool send(std::string_view bytes);  // false: the server closed
+  void end_output();                  // half-close
+  void reset();                       // close with RST, as a killed client's host may
   // Reads one whole answer.
   RawAnswer answer();
   // Reads until what arrived since the last call holds `text`. False: the connection ended or nothing came in time.

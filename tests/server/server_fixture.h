@@ -29,7 +29,7 @@ class RunningServer {
   ~RunningServer() {
     if (!thread_.joinable()) return;
     server_->shut_down();
-    server_->shut_down();   // whatever still runs is not waited for
+    server_->shut_down();  // whatever still runs is not waited for
     thread_.join();
   }
 
