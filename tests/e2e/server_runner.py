@@ -27,11 +27,11 @@ def default_model():
 class Server:
     """`with Server("--model", ...) as server:` waits until it is ready, and ends it at the end."""
 
-    def __init__(self, *arguments, env=None, wait=True):
+    def __init__(self, *arguments, port=0, env=None, wait=True):
         self.log = tempfile.NamedTemporaryFile(suffix=".log")
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            [QUIRE, "serve", "--port", "0", "--log-file", self.log.name, *map(str, arguments)],
+            [QUIRE, "serve", "--port", str(port), "--log-file", self.log.name, *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env or environment())
         self.first_line = self.process.stdout.readline()
         if not self.first_line:

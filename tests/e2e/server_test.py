@@ -40,7 +40,7 @@ def test_restart_on_the_same_port():
         server.process.kill()
         server.process.wait()
         connection.close()
-    with Server("--model", SMALL, "--port", port) as again:
+    with Server("--model", SMALL, port=port) as again:
         equal(again.port, port)
 
 
