@@ -34,7 +34,7 @@ constexpr Variation kVariations[] = {
     {.name = "static", .policy = PolicyKind::kStatic},
     {.name = "static, padded", .policy = PolicyKind::kStaticPadded},
     {.name = "small steps", .max_step_rows = 40},
-    {.name = "few pages, so preemptions", .kv_tokens = 384, .max_step_rows = 64},
+    {.name = "few pages, so preemptions", .kv_tokens = 528, .max_step_rows = 64},
     {.name = "contiguous pages", .prefix_caching = false, .layout = KvLayout::kContiguous},
 };
 
