@@ -94,7 +94,8 @@ JsonObject timings_json(const GenerateTimings& timings) {
       .real("prefill_ms", timings.prefill_ms)
       .real("decode_ms", timings.decode_ms)
       .real("prefill_tokens_per_s", per_second(prefilled_tokens(timings), timings.prefill_ms))
-      .real("decode_tokens_per_s", per_second(decoded_tokens(timings), timings.decode_ms));
+      .real("decode_tokens_per_s", per_second(decoded_tokens(timings), timings.decode_ms))
+      .number("scalar_linears", timings.scalar_linears);
   return object;
 }
 

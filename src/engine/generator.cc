@@ -142,6 +142,7 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
   int64_t budget = context() - prompt_tokens;
   if (request.max_tokens >= 0) budget = std::min(budget, request.max_tokens);
 
+  const int64_t scalar_before = scalar_fallback_count();
   GenerateResult result;
   result.finish_reason = "length";
   result.timings.prompt_tokens = prompt_tokens;
@@ -185,6 +186,7 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
   release(rest);
   if (answer.stopped()) result.finish_reason = "stop";
   if (cancelled) result.finish_reason = "cancelled";
+  result.timings.scalar_linears = scalar_fallback_count() - scalar_before;
   result.timings.generated_tokens = static_cast<int64_t>(result.ids.size());
   result.timings.ttft_ms = ms_between(start, first_token);
   result.timings.decode_ms = ms_between(first_token, Clock::now());

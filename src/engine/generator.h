@@ -38,7 +38,8 @@ struct GenerateTimings {
   int64_t generated_tokens = 0;
   double ttft_ms = 0;  // submit to first token
   double prefill_ms = 0;
-  double decode_ms = 0;  // first token to last
+  double decode_ms = 0;        // first token to last
+  int64_t scalar_linears = 0;  // products whose weights have no kernel of the instruction set in use
 };
 
 struct GenerateResult {

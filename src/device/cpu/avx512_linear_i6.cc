@@ -9,13 +9,6 @@ namespace {
 
 #include "device/cpu/avx512_linear.inc"
 
-template <class... Formats>
-LinearFn first_match(const TileFormat& format, ActKind kind) {
-  LinearFn found = nullptr;
-  (void)((matches<Formats>(format) && (found = integer_linear<Formats>(kind), true)) || ...);
-  return found;
-}
-
 }  // namespace
 
 LinearFn avx512_linear_i6(const TileFormat& format, ActKind kind) {
