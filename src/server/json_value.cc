@@ -27,12 +27,12 @@ class DocumentBuilder : public nlohmann::json_sax<nlohmann::json> {
     key_ = std::move(v);
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     std::string what = error.what();
     if (const size_t tag = what.find("] "); tag != std::string::npos) what.erase(0, tag + 2);
     // The parser quotes what it read last, which is the client's text and may be long.
     if (const size_t quote = what.find("; last read"); quote != std::string::npos) what.erase(quote);
-    status_ = invalid_argument("not valid JSON at byte " + std::to_string(position) + ": " + what);
+    status_ = invalid_argument("not valid JSON: " + what);
     return false;
   }
 

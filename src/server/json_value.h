@@ -28,7 +28,7 @@ struct JsonValue {
   // int64_t holds every integer that fits it, uint64_t those above, double all other numbers.
   std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object> value;
 
-  // kInvalidArgument, kOutOfRange: the message says what and at which byte.
+  // kInvalidArgument, kOutOfRange: the message says what and where.
   static Result<JsonValue> parse(std::string_view text);
 
   template <typename T>

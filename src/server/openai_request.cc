@@ -20,16 +20,17 @@ constexpr std::string_view kUnknownField =
     "is not a field that quire knows: leave it out, or start the server with --lenient";
 constexpr int64_t kDefaultCompletionTokens = 16;  // OpenAI's
 
-// Fields that say something to OpenAI's service, not to the model.
-constexpr std::array<std::string_view, 9> kHarmless = {"user",
-                                                       "metadata",
-                                                       "store",
-                                                       "service_tier",
-                                                       "safety_identifier",
-                                                       "prompt_cache_key",
-                                                       "prompt_cache_retention",
-                                                       "prediction",
-                                                       "parallel_tool_calls"};
+// Fields that say something to OpenAI's service or to the cache: no answer depends on them.
+constexpr std::array<std::string_view, 10> kHarmless = {"user",
+                                                        "metadata",
+                                                        "store",
+                                                        "service_tier",
+                                                        "safety_identifier",
+                                                        "prompt_cache_key",
+                                                        "prompt_cache_retention",
+                                                        "prediction",
+                                                        "parallel_tool_calls",
+                                                        "cache_prompt"};
 
 bool never(const JsonValue&) { return false; }
 

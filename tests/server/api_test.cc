@@ -156,9 +156,10 @@ TEST(Api, RefusesBadRequestsByName) {
 TEST(Api, LeavesHarmlessFieldsAlone) {
   RunningServer server;
   const RawAnswer answer = server.ask(post(
-      kChat, R"({"user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],"tool_choice":"auto",)"
-             R"("response_format":{"type":"text"},"max_tokens":1,"temperature":null,)" +
-                 kHello + "}"));
+      kChat,
+      R"({"user":"u","metadata":{"a":"b"},"store":true,"cache_prompt":false,"service_tier":"auto","tools":[],"tool_choice":"auto",)"
+      R"("response_format":{"type":"text"},"max_tokens":1,"temperature":null,)" +
+          kHello + "}"));
   EXPECT_EQ(answer.status, 200) << answer.body;
 }
 

@@ -92,7 +92,8 @@ void expect_rate(std::chrono::microseconds step_time, const char* name) {
   std::printf("%s: %zu events over %d connections in %.2f s: %.0f a second, %.0f a second of processor time\n", name,
               measured.events, kConnections, measured.seconds, events / measured.seconds,
               events / measured.cpu_seconds);
-  if (!kInstrumented) EXPECT_GE(events / measured.cpu_seconds, kWantedPerSecond);
+  if (kInstrumented) return;
+  EXPECT_GE(events / measured.cpu_seconds, kWantedPerSecond);
 }
 
 TEST(Rate, StreamsAsFastAsTheEngineYields) { expect_rate(std::chrono::microseconds(0), "all at once"); }
