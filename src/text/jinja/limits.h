@@ -11,7 +11,11 @@ inline constexpr size_t kMaxSourceBytes = size_t{2} << 20;
 // Nesting of statements and expressions in a template: bounds the recursion of parser, scope analysis and evaluation.
 inline constexpr int kMaxSourceNesting = 200;
 // Nested evaluations at run time: recursion of macros and loops times the nesting of their bodies.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr int kMaxCallDepth = 250;  // AddressSanitizer's frames are several times as large
+#else
 inline constexpr int kMaxCallDepth = 1500;
+#endif
 // Nesting of arrays and objects in input JSON.
 inline constexpr int kMaxJsonDepth = 500;
 inline constexpr int64_t kMaxSteps = 50'000'000;
