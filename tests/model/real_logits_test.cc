@@ -119,7 +119,9 @@ INSTANTIATE_TEST_SUITE_P(Golden, RealLogits,
                                          Case{"qwen05", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", true},
                                          Case{"qwen05", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", false},
                                          Case{"gemma3", "gemma3-270m-q4_k_m.gguf", true},
-                                         Case{"gemma3", "gemma3-270m-q4_k_m.gguf", false}));
+                                         Case{"gemma3", "gemma3-270m-q4_k_m.gguf", false},
+                                         Case{"qwen15", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", true},
+                                         Case{"qwen15", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", false}));
 
 }  // namespace
 }  // namespace quire
