@@ -115,7 +115,7 @@ struct GateUpArgs {
   Activations* out = nullptr;
 };
 
-// x += scale * norm(partial + bias); then, unless `next` is null, next = next_norm(x).
+// x += norm(partial + bias); then, unless `next` is null, next = next_norm(x).
 struct FinishArgs {
   const float* partial = nullptr;  // [rows][n]
   const float* bias = nullptr;

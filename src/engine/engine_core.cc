@@ -374,10 +374,8 @@ void EngineCore::settle(const StepOutcome& outcome, int64_t now_ns) {
     if (finished.reason == FinishReason::kStopped || finished.reason == FinishReason::kLength) {
       finish_choice(*branch.request, branch.choice, finished.reason, now_ns);
     }
-    touched.push_back(branch.request);
+    if (std::find(touched.begin(), touched.end(), branch.request) == touched.end()) touched.push_back(branch.request);
   }
-  std::sort(touched.begin(), touched.end());
-  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
   for (LiveRequest* request : touched) {
     if (!request->failure.ok() || request->open_choices == 0) end(*request, request->failure, now_ns);
   }
