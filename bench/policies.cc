@@ -1,10 +1,11 @@
 // What the batching policies are worth on this machine: the same requests through the same engine, model and kernels
 // under each policy in turn.
 //
-//   quire_policy_bench MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS]]]]
+//   quire_policy_bench MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS [LOADS]]]]]
 //
-// Three loads: all requests at once with exponentially distributed answer lengths, all at once with equal lengths (where
-// static batching loses nothing), and Poisson arrivals at half of what the continuous policy served. Prints Markdown.
+// Three loads: all requests at once with exponentially distributed answer lengths ("exponential"), all at once with equal
+// lengths, where static batching loses nothing ("equal"), and Poisson arrivals ("poisson") at half of what the mixed
+// policy serves. LOADS names some of them, comma-separated. Prints Markdown.
 
 #include <algorithm>
 #include <chrono>
@@ -34,6 +35,9 @@ struct Setup {
   int64_t mean_tokens = 32;
   int64_t slots = 8;
   int threads = 2;
+  std::string loads = "exponential,equal,poisson";
+
+  bool has(const char* load) const { return loads.find(load) != std::string::npos; }
 };
 
 struct Arrival {
@@ -125,32 +129,36 @@ Outcome run_load(TestEngine& engine, const std::vector<Arrival>& load) {
   return outcome;
 }
 
-int run(const Setup& setup) {
-  double half_load = 0;
-  for (const char* title : {"all at once, exponential lengths", "all at once, equal lengths",
-                            "Poisson arrivals at half load, exponential lengths"}) {
-    const bool equal = std::string(title).find("equal") != std::string::npos;
-    const bool poisson = title[0] == 'P';
-    std::printf(
-        "\n### %s\n\n| policy | tokens/s | requests/s | mean latency s | p99 latency s | wasted rows "
-        "|\n|---|---|---|---|---|---|\n",
-        title);
-    for (const PolicyKind policy : kPolicies) {
-      auto engine = make_engine(setup, policy);
-      if (!engine.ok()) {
-        std::fprintf(stderr, "%s\n", engine.status().message().c_str());
-        return 2;
-      }
-      const auto load = make_load(setup, (*engine)->tokenizer().vocab_size(), equal, poisson ? half_load : 0);
-      const Outcome outcome = run_load(**engine, load);
-      if (policy == PolicyKind::kContinuous && !equal && !poisson) half_load = outcome.requests_per_s / 2;
-      std::printf("| %s | %.1f | %.2f | %.2f | %.2f | %lld |\n", std::string(policy_name(policy)).c_str(),
-                  outcome.tokens_per_s, outcome.requests_per_s, outcome.mean_latency_s, outcome.p99_latency_s,
-                  static_cast<long long>(outcome.wasted_rows));
-      std::fflush(stdout);
-    }
+Result<Outcome> measure(const Setup& setup, PolicyKind policy, bool equal_lengths, double rate) {
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, make_engine(setup, policy));
+  return run_load(*engine, make_load(setup, engine->tokenizer().vocab_size(), equal_lengths, rate));
+}
+
+Status print_table(const Setup& setup, const char* title, bool equal_lengths, double rate) {
+  std::printf(
+      "\n### %s\n\n| policy | tokens/s | requests/s | mean latency s | p99 latency s | wasted rows |\n"
+      "|---|---|---|---|---|---|\n",
+      title);
+  for (const PolicyKind policy : kPolicies) {
+    QUIRE_ASSIGN_OR_RETURN(const Outcome outcome, measure(setup, policy, equal_lengths, rate));
+    std::printf("| %s | %.1f | %.2f | %.2f | %.2f | %lld |\n", std::string(policy_name(policy)).c_str(),
+                outcome.tokens_per_s, outcome.requests_per_s, outcome.mean_latency_s, outcome.p99_latency_s,
+                static_cast<long long>(outcome.wasted_rows));
+    std::fflush(stdout);
   }
-  return 0;
+  return {};
+}
+
+Status run(const Setup& setup) {
+  if (setup.has("exponential"))
+    QUIRE_RETURN_IF_ERROR(print_table(setup, "All at once, exponential lengths", false, 0));
+  if (setup.has("equal")) QUIRE_RETURN_IF_ERROR(print_table(setup, "All at once, equal lengths", true, 0));
+  if (setup.has("poisson")) {
+    QUIRE_ASSIGN_OR_RETURN(const Outcome saturated, measure(setup, PolicyKind::kMixed, false, 0));
+    QUIRE_RETURN_IF_ERROR(print_table(setup, "Poisson arrivals at half load, exponential lengths", false,
+                                      saturated.requests_per_s / 2));
+  }
+  return {};
 }
 
 }  // namespace
@@ -159,7 +167,7 @@ int run(const Setup& setup) {
 int main(int argc, char** argv) {
   quire::Setup setup;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS]]]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS [LOADS]]]]]\n", argv[0]);
     return 2;
   }
   setup.model = argv[1];
@@ -167,5 +175,8 @@ int main(int argc, char** argv) {
   if (argc > 3) setup.mean_tokens = std::atoll(argv[3]);
   if (argc > 4) setup.slots = std::atoll(argv[4]);
   if (argc > 5) setup.threads = std::atoi(argv[5]);
-  return quire::run(setup);
+  if (argc > 6) setup.loads = argv[6];
+  const quire::Status status = quire::run(setup);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  return status.ok() ? 0 : 2;
 }

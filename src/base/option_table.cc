@@ -4,7 +4,7 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kWithModel = kRun | kInspect | kTokenize | kTemplate | kScore | kServe;
+constexpr uint32_t kWithModel = kRun | kInspect | kTokenize | kTemplate | kScore | kServe | kBench;
 constexpr uint32_t kGenerates = kRun | kServe;
 
 constexpr std::string_view kModelSection = "Model";
@@ -12,6 +12,7 @@ constexpr std::string_view kSamplingSection = "Generation";
 constexpr std::string_view kBatchingSection = "Batching and memory";
 constexpr std::string_view kRequestSection = "Requests";
 constexpr std::string_view kServerSection = "Server";
+constexpr std::string_view kBenchSection = "Measurement";
 constexpr std::string_view kInputSection = "Input and output";
 
 std::vector<OptionRow> model_rows() {
@@ -76,6 +77,52 @@ std::vector<OptionRow> model_rows() {
        .help = "sequences that the memory plan counts",
        .minimum = 1,
        .maximum = 1 << 20},
+  };
+}
+
+std::vector<OptionRow> bench_rows() {
+  return {
+      {.name = "rows",
+       .member = &Options::rows,
+       .commands = kBench,
+       .section = kBenchSection,
+       .value_name = "N,N,...",
+       .help = "rows of activations (kernel) or sequences that are decoded at a time (model)",
+       .unset_text = "kernel: 1,2,4,8,12,32,512; model: 1,2,4,8,16,32",
+       .minimum = 1,
+       .maximum = 4096},
+      {.name = "prefill",
+       .member = &Options::prefill,
+       .commands = kBench,
+       .section = kBenchSection,
+       .value_name = "TOKENS",
+       .help = "tokens of the prompt",
+       .minimum = 1,
+       .maximum = 1 << 20},
+      {.name = "decode",
+       .member = &Options::decode,
+       .commands = kBench,
+       .section = kBenchSection,
+       .value_name = "TOKENS",
+       .help = "tokens that each sequence decodes",
+       .minimum = 1,
+       .maximum = 1 << 20},
+      {.name = "depth",
+       .member = &Options::depth,
+       .commands = kBench,
+       .section = kBenchSection,
+       .value_name = "TOKENS",
+       .help = "tokens of each sequence before those that are decoded",
+       .minimum = 0,
+       .maximum = 1 << 20},
+      {.name = "repeats",
+       .member = &Options::repeats,
+       .commands = kBench,
+       .section = kBenchSection,
+       .value_name = "N",
+       .help = "times that each work is done",
+       .minimum = 1,
+       .maximum = 1000},
   };
 }
 
@@ -500,9 +547,9 @@ std::vector<OptionRow> input_rows() {
        .help = "read one JSON request a line from standard input and answer one a line, in order"},
       {.name = "json",
        .member = &Options::json,
-       .commands = kInspect,
+       .commands = kInspect | kBench,
        .section = kInputSection,
-       .help = "print one JSON object"},
+       .help = "print JSON: one object, or one a line where figures come one by one"},
   };
 }
 
@@ -511,7 +558,7 @@ std::vector<OptionRow> input_rows() {
 std::span<const OptionRow> option_table() {
   static const std::vector<OptionRow> kTable = [] {
     std::vector<OptionRow> table = model_rows();
-    for (auto rows : {sampling_rows(), batching_rows(), request_rows(), server_rows(), input_rows()})
+    for (auto rows : {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), input_rows()})
       table.insert(table.end(), rows.begin(), rows.end());
     return table;
   }();

@@ -78,6 +78,13 @@ struct Options {
   double drain_s = 30.0;
   std::string log_file = "-";
 
+  // What `bench` measures.
+  std::vector<int64_t> rows;  // empty: each part's own choice
+  int64_t prefill = 512;
+  int64_t decode = 32;
+  int64_t depth = 0;
+  int64_t repeats = 3;
+
   // What is read and how it is answered.
   std::string system;
   bool raw = false;
@@ -101,6 +108,7 @@ enum Command : uint32_t {
   kScore = 1 << 4,
   kPull = 1 << 5,
   kServe = 1 << 6,
+  kBench = 1 << 7,
 };
 
 using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,

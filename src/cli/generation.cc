@@ -1,35 +1,14 @@
 #include "cli/generation.h"
 
 #include <cstdio>
-#include <random>
 #include <utility>
 
 #include "cli/model_source.h"
 #include "cli/terminal.h"
+#include "engine/sampling_defaults.h"
 
 namespace quire {
 namespace {
-
-SamplingParams sampling_params(const Options& options, const Hparams& hparams) {
-  SamplingParams params;
-  const bool model_decides = hparams.default_temperature || hparams.default_top_k || hparams.default_top_p;
-  if (model_decides) {
-    params.temperature = hparams.default_temperature.value_or(params.temperature);
-    params.top_k = hparams.default_top_k.value_or(params.top_k);
-    params.top_p = hparams.default_top_p.value_or(params.top_p);
-  } else {
-    params.temperature = static_cast<float>(kFallbackTemperature);
-    params.top_p = static_cast<float>(kFallbackTopP);
-  }
-  if (options.temperature) params.temperature = static_cast<float>(*options.temperature);
-  if (options.top_k) params.top_k = static_cast<int32_t>(*options.top_k);
-  if (options.top_p) params.top_p = static_cast<float>(*options.top_p);
-  params.min_p = static_cast<float>(options.min_p);
-  params.repetition_penalty = static_cast<float>(options.repetition_penalty);
-  // 32 random bits: enough to differ, short enough to type again.
-  params.seed = options.seed ? *options.seed : std::random_device{}();
-  return params;
-}
 
 // Speeds have no meaning for no tokens or no time.
 double per_second(int64_t tokens, double ms) {

@@ -18,8 +18,7 @@ Result<std::unique_ptr<Generator>> open_generator(const Options& options);
 // Loads the weights, unless that was done, with progress on standard error where that is a terminal.
 Status load_with_progress(Generator& generator);
 
-// Options first; what they leave open the model's own configuration decides, and where that says nothing about
-// sampling at all, the fallbacks of base/options.h. A seed that nobody gave is drawn.
+// See engine/sampling_defaults.h for what decides where an option was not given.
 Result<GenerateRequest> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt);
 
 // One line for people: tokens, time to first token, speeds.

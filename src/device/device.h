@@ -87,11 +87,11 @@ struct QkvArgs {
   RopeRows rope;
   std::span<const SequenceSpan> spans;  // cover the rows; K and V go to their pages
   KvLayer kv;
-  float* qkv = nullptr;  // [rows][(heads + 2 kv_heads) * head_dim]: q is the result, the rest scratch
+  float* q_out = nullptr;  // [rows][heads * head_dim]
 };
 
 struct AttentionArgs {
-  const float* qkv = nullptr;  // as qkv_project left it
+  const float* q = nullptr;  // [rows][heads * head_dim], as qkv_project left it
   HeadShape shape;
   std::span<const SequenceSpan> spans;
   KvLayer kv;
@@ -100,8 +100,7 @@ struct AttentionArgs {
   int64_t window = 0;                      // 0: none
   const float* sinks = nullptr;            // [heads]; null: none
   float* scratch = nullptr;                // attention_scratch_floats()
-  float* out = nullptr;                    // [rows][heads * head_dim]
-  Activations* out_activations = nullptr;  // the same values, for the projection that follows
+  Activations* out = nullptr;              // [rows][heads * head_dim]
 };
 
 enum class Activation { kSilu, kGeluTanh };
@@ -115,14 +114,15 @@ struct GateUpArgs {
   Activations* out = nullptr;
 };
 
-// x += norm(partial + bias); then, unless `next` is null, next = next_norm(x).
-struct FinishArgs {
-  const float* partial = nullptr;  // [rows][n]
+// The end of a half layer: x += post_norm(in * weight + bias); then, unless `next` is null, next = next_norm(x).
+struct ProjectArgs {
+  const Activations* in = nullptr;
+  LinearWeight weight;
   const float* bias = nullptr;
   Norm post_norm;
-  float* x = nullptr;  // [rows][n]
+  float* partial = nullptr;  // [rows][n], scratch; used with post_norm only
+  float* x = nullptr;        // [rows][n]
   int64_t rows = 0;
-  int64_t n = 0;
   Norm next_norm;
   Activations* next = nullptr;
 };
@@ -148,6 +148,10 @@ class Device {
   // Packs in parallel into `memory`, 64-byte aligned, packed_bytes long.
   virtual LinearWeight pack(const LinearSource& source, std::byte* memory) = 0;
 
+  // Times products with `weight`, a large matrix of the model, to choose what depends on the machine alone and changes
+  // no result.
+  virtual void tune(const LinearWeight& weight) = 0;
+
   virtual int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const = 0;
   virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
                                                         std::byte* memory) = 0;
@@ -158,9 +162,10 @@ class Device {
   virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) = 0;
   virtual void qkv_project(const QkvArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
-  virtual void project_partial(const Activations& in, const LinearWeight& weight, float* partial) = 0;
-  virtual void finish(const FinishArgs& args) = 0;
+  virtual void project(const ProjectArgs& args) = 0;
   virtual void gate_up(const GateUpArgs& args) = 0;
+  // out = in * weight, [rows][n].
+  virtual void linear(const Activations& in, const LinearWeight& weight, float* out) = 0;
   virtual void head(const HeadArgs& args) = 0;
   // out[i] = log(sum(exp(logits row i))), logits [rows][n]: a logit minus this is a log-probability.
   virtual void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) = 0;

@@ -11,8 +11,7 @@ namespace quire {
 namespace {
 
 constexpr int32_t kMaxChoices = 128;
-constexpr const char* kDeadlineExceeded = "deadline_exceeded";  // how its message begins; clients look for it
-constexpr size_t kRateWindow = 64;                              // requests whose ends the rate is measured over
+constexpr size_t kRateWindow = 64;  // requests whose ends the rate is measured over
 
 double ms(int64_t from_ns, int64_t to_ns) { return static_cast<double>(to_ns - from_ns) / 1e6; }
 
@@ -21,6 +20,17 @@ TokenLogprob token_logprob(std::span<const float> logits, float normalizer, int3
   TokenLogprob result{.id = id, .logprob = row.chosen, .rank = row.rank, .top = {}};
   for (const RankedToken& token : row.top) result.top.push_back({token.id, token.logprob});
   return result;
+}
+
+const char* failure_name(const Status& error) {
+  switch (error.code()) {
+    case StatusCode::kCancelled:
+      return "cancelled";
+    case StatusCode::kDeadlineExceeded:
+      return "deadline_exceeded";
+    default:
+      return "error";
+  }
 }
 
 Event make_event(Event::Kind kind, int32_t choice = 0) {
@@ -170,8 +180,8 @@ void EngineCore::expire(int64_t now_ns) {
   for (LiveRequest* request : late) {
     if (now_ns >= request->deadline_ns()) {
       end(*request,
-          out_of_range(std::string(kDeadlineExceeded) + ": the request's deadline of " +
-                       std::to_string(request->request.deadline_ms) + " ms has passed"),
+          deadline_exceeded("the request's deadline of " + std::to_string(request->request.deadline_ms) +
+                            " ms has passed"),
           now_ns);
     } else {
       end(*request,
@@ -429,12 +439,7 @@ void EngineCore::end(LiveRequest& live, const Status& error, int64_t now_ns) {
   Event event = make_event(error.ok() ? Event::Kind::kFinished : Event::Kind::kFailed);
   event.timings = timings(live);
   event.error = error;
-  const char* reason = live.choices.front().finish_reason;
-  if (error.code() == StatusCode::kCancelled) {
-    reason = "cancelled";
-  } else if (!error.ok()) {
-    reason = error.message().starts_with(kDeadlineExceeded) ? kDeadlineExceeded : "error";
-  }
+  const char* reason = error.ok() ? live.choices.front().finish_reason : failure_name(error);
   metrics_.request_ended(event.timings, reason);
   timeline_.add(live.request.id, {.time_ns = now_ns,
                                   .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed,

@@ -24,6 +24,7 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const M
                                            const std::function<void(double)>& progress) {
   std::unique_ptr<Model> model(new Model(checkpoint, config, std::move(device)));
   QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, *model->device_, progress));
+  model->device_->tune(model->weights_.head);
   QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages, limits.touch_kv));
   QUIRE_ASSIGN_OR_RETURN(
       model->work_, Workspace::create(config, linear_readers(config, checkpoint), limits.workspace, *model->device_));
@@ -110,8 +111,8 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
                         .rope = {.cos = work_.rope_cos[rope], .sin = work_.rope_sin[rope], .dim = config_.rope_dim},
                         .spans = spans_[group],
                         .kv = kv,
-                        .qkv = work_.qkv});
-  device_->attention({.qkv = work_.qkv,
+                        .q_out = work_.q});
+  device_->attention({.q = work_.q,
                       .shape = config_.heads,
                       .spans = spans_[group],
                       .kv = kv,
@@ -119,17 +120,16 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
                       .softcap = config_.attention_softcap,
                       .window = config_.kv_groups[group].window,
                       .scratch = work_.attention_scratch,
-                      .out = work_.attention,
-                      .out_activations = work_.attn_out.get()});
-  device_->project_partial(*work_.attn_out, w.o, work_.partial);
-  device_->finish({.partial = work_.partial,
-                   .bias = w.o_bias,
-                   .post_norm = {w.post_attn_norm, config_.norm_eps},
-                   .x = work_.x,
-                   .rows = rows,
-                   .n = config_.hidden,
-                   .next_norm = {w.ffn_norm, config_.norm_eps},
-                   .next = work_.ffn_in.get()});
+                      .out = work_.attn_out.get()});
+  device_->project({.in = work_.attn_out.get(),
+                    .weight = w.o,
+                    .bias = w.o_bias,
+                    .post_norm = {w.post_attn_norm, config_.norm_eps},
+                    .partial = work_.partial,
+                    .x = work_.x,
+                    .rows = rows,
+                    .next_norm = {w.ffn_norm, config_.norm_eps},
+                    .next = work_.ffn_in.get()});
   device_->gate_up({.in = work_.ffn_in.get(),
                     .gate = w.gate,
                     .up = w.up,
@@ -137,15 +137,15 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
                     .up_bias = w.up_bias,
                     .activation = config_.activation,
                     .out = work_.ffn_mid.get()});
-  device_->project_partial(*work_.ffn_mid, w.down, work_.partial);
-  device_->finish({.partial = work_.partial,
-                   .bias = w.down_bias,
-                   .post_norm = {w.post_ffn_norm, config_.norm_eps},
-                   .x = work_.x,
-                   .rows = rows,
-                   .n = config_.hidden,
-                   .next_norm = {last ? nullptr : weights_.layers[index + 1].attn_norm, config_.norm_eps},
-                   .next = last ? nullptr : work_.attn_in.get()});
+  device_->project({.in = work_.ffn_mid.get(),
+                    .weight = w.down,
+                    .bias = w.down_bias,
+                    .post_norm = {w.post_ffn_norm, config_.norm_eps},
+                    .partial = work_.partial,
+                    .x = work_.x,
+                    .rows = rows,
+                    .next_norm = {last ? nullptr : weights_.layers[index + 1].attn_norm, config_.norm_eps},
+                    .next = last ? nullptr : work_.attn_in.get()});
 }
 
 void Model::logits(std::span<const int32_t> rows, float* out) {

@@ -16,9 +16,8 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
     return device == nullptr ? nullptr : device->make_activations(max_rows, k, types, memory);
   };
   w.x = arena.take<float>(rows * config.hidden);
-  w.qkv = arena.take<float>(rows * (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-  w.attention = arena.take<float>(rows * shape.heads * shape.head_dim);
-  w.partial = arena.take<float>(rows * config.hidden);
+  w.q = arena.take<float>(rows * shape.heads * shape.head_dim);
+  if (config.post_norms) w.partial = arena.take<float>(rows * config.hidden);
   w.attention_scratch = arena.take<float>(sizes.attention_scratch_floats(shape, w.limits.max_context));
   w.score_logits = arena.take<float>(kScoreRows * config.vocab_size);
   for (size_t i = 0; i < config.ropes.size(); ++i) {

@@ -29,9 +29,8 @@ struct Workspace {
 
   WorkspaceLimits limits;
   float* x = nullptr;          // [rows][hidden], the residual stream
-  float* qkv = nullptr;        // [rows][(heads + 2 kv_heads) head_dim]
-  float* attention = nullptr;  // [rows][heads head_dim]
-  float* partial = nullptr;    // [rows][hidden]
+  float* q = nullptr;          // [rows][heads head_dim]
+  float* partial = nullptr;    // [rows][hidden], where outputs have norms
   float* attention_scratch = nullptr;
   float* score_logits = nullptr;           // [kScoreRows][vocab]
   std::vector<float*> rope_cos, rope_sin;  // per rope, [rows][rope_dim / 2]

@@ -74,7 +74,8 @@ class MixedPolicy : public Policy {
     if (view.decodes.rows == 0) return most;  // nobody waits for the step to end
     if (!view.cost->fitted()) return std::min(most, kUnmeasuredPromptRows);
     const int64_t stretched = view.cost->predict_ns(view.decodes) / 100 * config_.decode_stretch_percent;
-    const int64_t limit_ns = std::max(stretched, config_.least_step_ns);
+    const auto limit_ns =
+        static_cast<int64_t>(static_cast<double>(std::max(stretched, config_.least_step_ns)) / margin(*view.cost));
     int64_t fits = 1;
     int64_t beyond = most + 1;
     while (fits + 1 < beyond) {
@@ -83,6 +84,9 @@ class MixedPolicy : public Policy {
     }
     return fits;
   }
+
+  // Predictions miss by so much on either side; a step is planned to end in time where they miss by twice as much.
+  static double margin(const StepTimeModel& cost) { return 1 + std::min(1.0, 2 * cost.relative_error()); }
 
   static StepShape with_prompt_rows(const PolicyView& view, int64_t rows) {
     StepShape shape = view.decodes;

@@ -11,7 +11,7 @@
 //   continuous   a sequence starts as soon as there is a slot and pages; prompts first, alone in their steps (Orca, 2022).
 //   mixed        as continuous, but prompts are cut into chunks that ride along with the decodes (Sarathi-Serve, 2024), as
 //                many rows as fit a time limit: `decode_stretch_percent` of what the decodes alone would take, or
-//                `least_step_ns` if that is more.
+//                `least_step_ns` if that is more, with a margin for how far predictions have lately been off.
 #pragma once
 
 #include <cstdint>

@@ -29,13 +29,11 @@ ApiError api_error_of(const Status& status) {
     case StatusCode::kUnsupported:
       break;
     case StatusCode::kOutOfRange:
-      // The engine has no other word for a deadline; its message begins with this one.
-      if (status.message().starts_with("deadline_exceeded")) {
-        error.status = 504;
-        error.code = "deadline_exceeded";
-      } else {
-        error.code = "context_length_exceeded";
-      }
+      error.code = "context_length_exceeded";
+      break;
+    case StatusCode::kDeadlineExceeded:
+      error.status = 504;
+      error.code = "deadline_exceeded";
       break;
     case StatusCode::kNotFound:
       error.status = 404;

@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <random>
 
+#include "engine/sampling_defaults.h"
 #include "server/field_reader.h"
 #include "server/json_writer.h"
 
@@ -105,7 +105,6 @@ class CallParser {
   void read_logprobs();
   void read_options();
   void read_max_tokens();
-  void set_sampling();
   void read_logit_bias();
   void read_rest();
 
@@ -240,7 +239,8 @@ void CallParser::read_options() {
   if (request.max_tokens >= 0 && options_.min_tokens > request.max_tokens && !call_.prompt_only) {
     fields_.fail("min_tokens", "is above max_tokens, which is " + std::to_string(request.max_tokens));
   }
-  set_sampling();
+  request.sampling = sampling_params(options_, context_.hparams);
+  if (const Status status = request.sampling.validate(); !status.ok()) fields_.fail(api_error_of(status));
 }
 
 // max_completion_tokens is chat's newer name; 0 is for completions that only want the prompt scored.
@@ -260,31 +260,6 @@ void CallParser::read_max_tokens() {
   const JsonValue* count = fields_.take("max_tokens");
   const int64_t* number = count == nullptr ? nullptr : count->as<int64_t>();
   call_.prompt_only = number != nullptr && *number == 0;
-}
-
-// The request decides, then the flags, then the model's own configuration, then the fallbacks of base/options.h.
-void CallParser::set_sampling() {
-  SamplingParams& sampling = call_.request.sampling;
-  const Hparams& model = context_.hparams;
-  if (model.default_temperature || model.default_top_k || model.default_top_p) {
-    sampling.temperature = model.default_temperature.value_or(sampling.temperature);
-    sampling.top_k = model.default_top_k.value_or(sampling.top_k);
-    sampling.top_p = model.default_top_p.value_or(sampling.top_p);
-  } else {
-    sampling.temperature = static_cast<float>(kFallbackTemperature);
-    sampling.top_p = static_cast<float>(kFallbackTopP);
-  }
-  if (options_.temperature) sampling.temperature = static_cast<float>(*options_.temperature);
-  if (options_.top_k) sampling.top_k = static_cast<int32_t>(*options_.top_k);
-  if (options_.top_p) sampling.top_p = static_cast<float>(*options_.top_p);
-  sampling.min_p = static_cast<float>(options_.min_p);
-  sampling.repetition_penalty = static_cast<float>(options_.repetition_penalty);
-  sampling.frequency_penalty = static_cast<float>(options_.frequency_penalty);
-  sampling.presence_penalty = static_cast<float>(options_.presence_penalty);
-  sampling.min_tokens = options_.min_tokens;
-  // 32 random bits: enough to differ, short enough to type again.
-  sampling.seed = options_.seed ? *options_.seed : std::random_device{}();
-  if (const Status status = sampling.validate(); !status.ok()) fields_.fail(api_error_of(status));
 }
 
 void CallParser::read_logit_bias() {

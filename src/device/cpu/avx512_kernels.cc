@@ -1,5 +1,6 @@
 // The AVX-512 kernel table.
 
+#include <immintrin.h>
 #include <string.h>
 
 #include "device/cpu/avx512_tables.h"
@@ -10,6 +11,40 @@ namespace {
 #include "device/cpu/row_ops.inc"
 // Needs what stands above.
 #include "device/cpu/attention_merge.inc"
+
+// As pack_i8.inc, to the bit: rounding to even, and every sum is one of integers.
+void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
+  const __m512 low = _mm512_loadu_ps(x);
+  const __m512 high = _mm512_loadu_ps(x + 16);
+  const float peak = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+  const __m512 inverse = _mm512_set1_ps(peak > 0 ? 127.0f / peak : 0.0f);
+  const float scale = peak / 127.0f;
+  const __m512i low_values = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
+  const __m512i high_values = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
+  alignas(32) int32_t quads[8];
+  const __m128i low_bytes = _mm512_cvtepi32_epi8(low_values);
+  const __m128i high_bytes = _mm512_cvtepi32_epi8(high_values);
+  _mm_store_si128(reinterpret_cast<__m128i*>(quads), low_bytes);
+  _mm_store_si128(reinterpret_cast<__m128i*>(quads + 4), high_bytes);
+  // Sums of 16 bytes at once: each plus 128, less 16 x 128.
+  const __m128i offset = _mm_set1_epi8(static_cast<char>(0x80));
+  const __m128i low_halves = _mm_sad_epu8(_mm_xor_si128(low_bytes, offset), _mm_setzero_si128());
+  const __m128i high_halves = _mm_sad_epu8(_mm_xor_si128(high_bytes, offset), _mm_setzero_si128());
+  const int32_t low_sum = _mm_cvtsi128_si32(low_halves) + _mm_extract_epi32(low_halves, 2) - 16 * 128;
+  const int32_t high_sum = _mm_cvtsi128_si32(high_halves) + _mm_extract_epi32(high_halves, 2) - 16 * 128;
+
+  int32_t* q = reinterpret_cast<int32_t*>(to.q) + group * 8 * to.rows + to.slot;
+  for (int quad = 0; quad < 8; ++quad) q[quad * to.rows] = quads[quad];
+  to.scales[group * to.rows + to.slot] = scale;
+  to.neg_sums16[(2 * group) * to.rows + to.slot] = -low_sum;
+  to.neg_sums16[(2 * group + 1) * to.rows + to.slot] = -high_sum;
+  to.neg_sums32[group * to.rows + to.slot] = -(low_sum + high_sum);
+  to.scaled_sums32[group * to.rows + to.slot] = scale * static_cast<float>(low_sum + high_sum);
+}
+
+void pack_i8(const float* x, int64_t first_k, int64_t n, const PanelSlot& to) {
+  for (int64_t i = 0; i < n; i += 32) pack_i8_group(x + i, (first_k + i) / 32, to);
+}
 
 LinearFn linear(const TileFormat& format, ActKind kind) {
   if (LinearFn found = avx512_linear_i4(format, kind)) return found;

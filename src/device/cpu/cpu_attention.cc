@@ -1,4 +1,5 @@
-// Attention as independent items: one (sequence, KV head, run of query tokens) each.
+// Attention as independent items: one (sequence, KV head, run of query tokens) each, up to the activations that the next
+// product reads.
 //
 // Keys are taken in splits of 512 at absolute multiples; a split's partial result depends on the row and the split
 // alone, and partials are merged from left to right. Whether one worker walks all splits of an item or several share
@@ -10,6 +11,7 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/tile_format.h"
 
 namespace quire::cpu {
 namespace {
@@ -25,15 +27,34 @@ AttentionState state_at(float* memory, int64_t rows) {
   return {.max = memory, .sum = memory + rows, .out = memory + 2 * rows};
 }
 
+void clear_state(const AttentionState& state, int64_t rows, int64_t dim) {
+  std::fill_n(state.max, rows, -1e30f);
+  std::fill_n(state.sum, rows, 0.0f);
+  std::fill_n(state.out, rows * dim, 0.0f);
+}
+
 }  // namespace
 
+// A run of query tokens of one sequence and the heads of some KV heads: as few as make the features of the result whole
+// groups of activations, so that an item stores its own.
 struct CpuDevice::AttentionItem {
   const SequenceSpan* span = nullptr;
-  int64_t kv_head = 0;
+  int64_t first_kv_head = 0;
+  int64_t kv_heads = 0;
   int64_t first_token = 0;  // of the span's rows
   int64_t tokens = 0;
   int64_t first_split = 0;  // splits that some row of the item sees
   int64_t last_split = 0;   // exclusive
+
+  int64_t splits() const { return last_split - first_split; }
+};
+
+// One KV head of an item against one split of its keys.
+struct CpuDevice::AttentionPart {
+  const AttentionItem* item = nullptr;
+  int64_t kv_head = 0;
+  int64_t split = 0;
+  AttentionState state;
 };
 
 int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const {
@@ -45,17 +66,16 @@ int64_t CpuDevice::attention_scratch_floats(const HeadShape& shape, int64_t cont
   return kMaxSplitRows * splits * (padded_dim(shape.head_dim) + 2);
 }
 
-void CpuDevice::attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split,
-                            int64_t last_split, const AttentionState& part, const AttentionState& total) const {
+void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,
+                       const AttentionState& part) const {
   const HeadShape& shape = args.shape;
   const int64_t group = shape.heads / shape.kv_heads;
   AttentionRows in{};
   in.rows = static_cast<int32_t>(item.tokens * group);
-  const int64_t stride = (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
   for (int64_t t = 0; t < item.tokens; ++t) {
     for (int64_t h = 0; h < group; ++h) {
       const int64_t row = item.span->first_row + item.first_token + t;
-      in.q[t * group + h] = args.qkv + row * stride + (item.kv_head * group + h) * shape.head_dim;
+      in.q[t * group + h] = args.q + (row * shape.heads + kv_head * group + h) * shape.head_dim;
       in.position[t * group + h] = item.span->first_position + item.first_token + t;
     }
   }
@@ -64,91 +84,111 @@ void CpuDevice::attend_item(const AttentionArgs& args, const AttentionItem& item
   in.window = args.window;
   in.scale = args.scale;
   in.softcap = args.softcap;
-  in.kv_base = reinterpret_cast<const uint8_t*>(args.kv.base + item.kv_head * args.kv.head_stride);
+  in.kv_base = reinterpret_cast<const uint8_t*>(args.kv.base + kv_head * args.kv.head_stride);
   in.page_stride = args.kv.page_stride;
   in.page_table = item.span->page_table;
   in.kv_tokens = item.span->first_position + item.span->rows;
-  const auto attend = f32_ ? kernels_.attend_f32 : kernels_.attend_bf16;
   const int64_t seen_last = in.position[in.rows - 1] + 1;
-  for (int64_t split = first_split; split < last_split; ++split) {
-    attend(in, split * kKeySplit, std::min((split + 1) * kKeySplit, seen_last), part);
-    if (total.out != nullptr) kernels_.merge(in.rows, in.head_dim_padded, part, total);
-  }
+  const auto kernel = f32_ ? kernels_.attend_f32 : kernels_.attend_bf16;
+  kernel(in, split * kKeySplit, std::min((split + 1) * kKeySplit, seen_last), part);
 }
 
-void CpuDevice::finish_item(const AttentionArgs& args, const AttentionItem& item, const AttentionState& total) const {
+// Normalizes the state of one KV head and puts its heads into `out`, [tokens][kv_heads * group * head_dim].
+void CpuDevice::finish_head(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head,
+                            const AttentionState& total, float* out) const {
   const HeadShape& shape = args.shape;
   const int64_t group = shape.heads / shape.kv_heads;
   const int64_t dim = padded_dim(shape.head_dim);
   float sinks[kMaxAttentionRows];
   for (int64_t i = 0; args.sinks != nullptr && i < item.tokens * group; ++i)
-    sinks[i] = args.sinks[item.kv_head * group + i % group];
+    sinks[i] = args.sinks[kv_head * group + i % group];
   kernels_.finish(static_cast<int32_t>(item.tokens * group), static_cast<int32_t>(dim),
                   args.sinks == nullptr ? nullptr : sinks, total);
   for (int64_t t = 0; t < item.tokens; ++t) {
-    const int64_t row = item.span->first_row + item.first_token + t;
     for (int64_t h = 0; h < group; ++h) {
       std::copy_n(total.out + (t * group + h) * dim, shape.head_dim,
-                  args.out + (row * shape.heads + item.kv_head * group + h) * shape.head_dim);
+                  out + ((t * item.kv_heads + kv_head - item.first_kv_head) * group + h) * shape.head_dim);
     }
   }
 }
 
+void CpuDevice::store_item(const AttentionArgs& args, const AttentionItem& item, const float* out) const {
+  const int64_t head_features = args.shape.heads / args.shape.kv_heads * args.shape.head_dim;
+  const int64_t features = item.kv_heads * head_features;
+  auto& activations = static_cast<CpuActivations&>(*args.out);
+  for (int64_t t = 0; t < item.tokens; ++t) {
+    activations.store(kernels_, item.span->first_row + item.first_token + t, out + t * features,
+                      item.first_kv_head * head_features, features);
+  }
+}
+
 void CpuDevice::attend_whole(const AttentionArgs& args, std::span<const AttentionItem> items) {
-  const int64_t floats = state_floats(kMaxAttentionRows, padded_dim(args.shape.head_dim));
+  const int64_t dim = padded_dim(args.shape.head_dim);
+  const int64_t group = args.shape.heads / args.shape.kv_heads;
+  const int64_t floats = state_floats(kMaxAttentionRows, dim);
   pool_.parallel_for(static_cast<int64_t>(items.size()), 1, [&](int64_t begin, int64_t end, int worker) {
-    float* memory = scratch(worker, 2 * floats);
     for (int64_t i = begin; i < end; ++i) {
       const AttentionItem& item = items[static_cast<size_t>(i)];
-      const int64_t rows = item.tokens * args.shape.heads / args.shape.kv_heads;
+      const int64_t rows = item.tokens * group;
+      float* memory = scratch(worker, 2 * floats + item.kv_heads * kMaxAttentionRows * args.shape.head_dim);
       const AttentionState total = state_at(memory, rows);
-      std::fill_n(memory, state_floats(rows, padded_dim(args.shape.head_dim)), 0.0f);
-      std::fill_n(total.max, rows, -1e30f);
-      attend_item(args, item, item.first_split, item.last_split, state_at(memory + floats, rows), total);
-      finish_item(args, item, total);
+      const AttentionState part = state_at(memory + floats, rows);
+      float* out = memory + 2 * floats;
+      for (int64_t head = item.first_kv_head; head < item.first_kv_head + item.kv_heads; ++head) {
+        clear_state(total, rows, dim);
+        for (int64_t split = item.first_split; split < item.last_split; ++split) {
+          attend(args, item, head, split, part);
+          kernels_.merge(static_cast<int32_t>(rows), static_cast<int32_t>(dim), part, total);
+        }
+        finish_head(args, item, head, total, out);
+      }
+      store_item(args, item, out);
     }
   });
 }
 
 void CpuDevice::attend_split(const AttentionArgs& args, std::span<const AttentionItem> items, int64_t parts) {
-  struct Part {
-    const AttentionItem* item;
-    int64_t split;
-    AttentionState state;
-  };
   const int64_t dim = padded_dim(args.shape.head_dim);
-  std::vector<Part> work;
+  const int64_t group = args.shape.heads / args.shape.kv_heads;
+  std::vector<AttentionPart> work;
   work.reserve(static_cast<size_t>(parts));
   float* memory = args.scratch;
   for (const AttentionItem& item : items) {
-    const int64_t rows = item.tokens * args.shape.heads / args.shape.kv_heads;
-    for (int64_t split = item.first_split; split < item.last_split; ++split, memory += state_floats(rows, dim)) {
-      work.push_back({&item, split, state_at(memory, rows)});
+    const int64_t rows = item.tokens * group;
+    for (int64_t head = item.first_kv_head; head < item.first_kv_head + item.kv_heads; ++head) {
+      for (int64_t split = item.first_split; split < item.last_split; ++split, memory += state_floats(rows, dim))
+        work.push_back({&item, head, split, state_at(memory, rows)});
     }
   }
   pool_.parallel_for(parts, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      const Part& part = work[static_cast<size_t>(i)];
-      attend_item(args, *part.item, part.split, part.split + 1, part.state, AttentionState{});
+      const AttentionPart& part = work[static_cast<size_t>(i)];
+      attend(args, *part.item, part.kv_head, part.split, part.state);
     }
   });
-  for (size_t i = 0; i < work.size();) {
-    const AttentionItem& item = *work[i].item;
-    const auto rows = static_cast<int32_t>(item.tokens * args.shape.heads / args.shape.kv_heads);
-    float* total_memory = scratch(0, state_floats(rows, dim));
-    const AttentionState total = state_at(total_memory, rows);
-    std::fill_n(total_memory, state_floats(rows, dim), 0.0f);
-    std::fill_n(total.max, rows, -1e30f);
-    for (; i < work.size() && work[i].item == &item; ++i)
-      kernels_.merge(rows, static_cast<int32_t>(dim), work[i].state, total);
-    finish_item(args, item, total);
+  const AttentionPart* next = work.data();
+  for (const AttentionItem& item : items) {
+    const int64_t rows = item.tokens * group;
+    float* out = scratch(0, state_floats(rows, dim) + item.kv_heads * rows * args.shape.head_dim);
+    const AttentionState total = state_at(out + item.kv_heads * rows * args.shape.head_dim, rows);
+    for (int64_t head = item.first_kv_head; head < item.first_kv_head + item.kv_heads; ++head) {
+      clear_state(total, rows, dim);
+      for (int64_t split = 0; split < item.splits(); ++split, ++next)
+        kernels_.merge(static_cast<int32_t>(rows), static_cast<int32_t>(dim), next->state, total);
+      finish_head(args, item, head, total, out);
+    }
+    store_item(args, item, out);
   }
 }
 
 void CpuDevice::attention(const AttentionArgs& args) {
-  const int64_t group = args.shape.heads / args.shape.kv_heads;
-  QUIRE_CHECK(group <= kMaxAttentionRows && args.shape.head_dim <= kMaxHeadDim);
+  const HeadShape& shape = args.shape;
+  const int64_t group = shape.heads / shape.kv_heads;
+  QUIRE_CHECK(group <= kMaxAttentionRows && shape.head_dim <= kMaxHeadDim);
   const int64_t tokens_per_item = kMaxAttentionRows / group;
+  int64_t heads_per_item = 1;
+  while (heads_per_item * group * shape.head_dim % kActGroup != 0 && heads_per_item < shape.kv_heads)
+    heads_per_item *= 2;
   std::vector<AttentionItem> items;
   int64_t parts = 0;
   int64_t rows = 0;
@@ -159,21 +199,21 @@ void CpuDevice::attention(const AttentionArgs& args) {
       const int64_t oldest = span.first_position + first - args.window + 1;
       item.first_split = args.window > 0 && oldest > 0 ? oldest / kKeySplit : 0;
       item.last_split = (span.first_position + first + item.tokens - 1) / kKeySplit + 1;
-      for (item.kv_head = 0; item.kv_head < args.shape.kv_heads; ++item.kv_head) {
+      for (int64_t head = 0; head < shape.kv_heads; head += heads_per_item) {
+        item.first_kv_head = head;
+        item.kv_heads = std::min(heads_per_item, shape.kv_heads - head);
         items.push_back(item);
-        parts += item.last_split - item.first_split;
+        parts += item.kv_heads * item.splits();
       }
     }
   }
   // Too few items to keep every worker busy: share the splits out as well.
   const auto count = static_cast<int64_t>(items.size());
-  if (pool_.size() > 1 && count < 2 * pool_.size() && parts > count && rows * args.shape.heads <= kMaxSplitRows) {
+  if (pool_.size() > 1 && count < 2 * pool_.size() && parts > count && rows * shape.heads <= kMaxSplitRows) {
     attend_split(args, items, parts);
   } else {
     attend_whole(args, items);
   }
-  const int64_t n = args.shape.heads * args.shape.head_dim;
-  norm(args.out, rows, n, Norm{}, *args.out_activations);
 }
 
 }  // namespace quire::cpu

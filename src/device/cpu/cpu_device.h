@@ -22,6 +22,7 @@ class CpuDevice final : public Device {
 
   int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const override;
   LinearWeight pack(const LinearSource& source, std::byte* memory) override;
+  void tune(const LinearWeight& weight) override;
 
   int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const override;
   std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
@@ -33,9 +34,9 @@ class CpuDevice final : public Device {
   void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) override;
   void qkv_project(const QkvArgs& args) override;
   void attention(const AttentionArgs& args) override;
-  void project_partial(const Activations& in, const LinearWeight& weight, float* partial) override;
-  void finish(const FinishArgs& args) override;
+  void project(const ProjectArgs& args) override;
   void gate_up(const GateUpArgs& args) override;
+  void linear(const Activations& in, const LinearWeight& weight, float* out) override;
   void head(const HeadArgs& args) override;
   void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) override;
   void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
@@ -43,19 +44,23 @@ class CpuDevice final : public Device {
  private:
   struct Linear;  // a weight with the kernel that multiplies it
   struct AttentionItem;
+  struct AttentionPart;
 
-  Linear linear(const LinearWeight& weight);
+  Linear prepare(const LinearWeight& weight);
   ActKind act_kind(DType dtype) const;
   ActKinds act_kinds(std::span<const DType> readers) const;
-  // out[row * out_stride + n] for every row of `in` and every feature of the weights, laid side by side.
-  void multiply(const CpuActivations& in, std::span<const Linear> weights, float* out, int64_t out_stride);
+  // Calls take(first_row, rows, first_feature, features, tile) for tiles [rows][16] that cover the product.
+  template <typename Take>
+  void for_tiles(const CpuActivations& in, const Linear& weight, Take&& take);
   // A row's norm (if any), then its activations. `scratch` holds n floats.
   void norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out, float* scratch) const;
   float* scratch(int worker, int64_t floats);
 
-  void attend_item(const AttentionArgs& args, const AttentionItem& item, int64_t first_split, int64_t last_split,
-                   const AttentionState& part, const AttentionState& total) const;
-  void finish_item(const AttentionArgs& args, const AttentionItem& item, const AttentionState& total) const;
+  void attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,
+              const AttentionState& part) const;
+  void finish_head(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, const AttentionState& total,
+                   float* out) const;
+  void store_item(const AttentionArgs& args, const AttentionItem& item, const float* out) const;
   void attend_whole(const AttentionArgs& args, std::span<const AttentionItem> items);
   void attend_split(const AttentionArgs& args, std::span<const AttentionItem> items, int64_t parts);
 
@@ -63,6 +68,7 @@ class CpuDevice final : public Device {
   ThreadPool pool_;
   const bool f32_;
   int64_t scalar_fallbacks_ = 0;
+  int32_t prefetch_bytes_ = 8192;
   std::vector<std::vector<float>> scratch_;  // per worker, grown to the widest row
 };
 

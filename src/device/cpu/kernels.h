@@ -52,6 +52,7 @@ struct StripView {
   const uint8_t* quants;
   int64_t k_padded;
   int32_t group_shift;  // log2(group / 32) for groups of 32 and more, else 0
+  int32_t prefetch;     // how far ahead of the line in use the next are fetched, bytes
 };
 
 // out[row * out_stride + lane] = dot(activation row, weight row `lane`), 16 lanes. The order of every dot product:

@@ -11,6 +11,7 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/row_ops.inc"
+#include "device/cpu/pack_i8.inc"
 // Needs what stands above.
 #include "device/cpu/attention_merge.inc"
 

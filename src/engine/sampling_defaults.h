@@ -1,0 +1,14 @@
+// How a generation samples when options, model and fallbacks each say a part: one rule for every way of asking.
+#pragma once
+
+#include "base/options.h"
+#include "formats/hparams.h"
+#include "sample/sampling_params.h"
+
+namespace quire {
+
+// Options first; what they leave open the model's own configuration decides, and where that says nothing about sampling
+// at all, the fallbacks of base/options.h. A seed that nobody gave is drawn. Not yet validated.
+SamplingParams sampling_params(const Options& options, const Hparams& hparams);
+
+}  // namespace quire
