@@ -25,6 +25,7 @@ struct Options {
   std::string cache;  // empty: $XDG_CACHE_HOME/quire, else ~/.cache/quire
   std::string compute = "default";
   std::string isa = "auto";
+  std::string adapt_threads = "on";
   int64_t threads = 0;  // 0: the cores this process may use
   int64_t context = 0;  // 0: trained, or what fits
   int64_t sequences = 1;

@@ -49,6 +49,30 @@ TEST(ThreadPool, WakesAfterSleeping) {
   EXPECT_EQ(total.load(), 6);
 }
 
+// Phases whose last worker always comes late by `delay` of the others' work.
+void run_lopsided(ThreadPool& pool, int rounds, int64_t work, int64_t delay) {
+  std::atomic<int64_t> sink{0};
+  for (int round = 0; round < rounds; ++round) {
+    pool.parallel_for(pool.active(), 1, [&](int64_t begin, int64_t, int) {
+      const int64_t steps = begin == 0 ? work : work + delay;
+      for (int64_t i = 0; i < steps; ++i) sink.fetch_add(1, std::memory_order_relaxed);
+    });
+  }
+}
+
+TEST(ThreadPool, TakesFewerWorkersWhileOneHoldsUpTheOthers) {
+  ThreadPool pool(2);
+  run_lopsided(pool, 2000, 1000, 20'000);
+  EXPECT_GT(pool.retreats(), 0);
+}
+
+TEST(ThreadPool, StaysAsItIsWhenTold) {
+  ThreadPool pool(2, false);
+  run_lopsided(pool, 500, 1000, 20'000);
+  EXPECT_EQ(pool.active(), 2);
+  EXPECT_EQ(pool.retreats(), 0);
+}
+
 TEST(ThreadPool, FindsAtLeastOneCore) { EXPECT_GE(ThreadPool::usable_cores(), 1); }
 
 }  // namespace

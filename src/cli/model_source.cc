@@ -76,6 +76,7 @@ ModelOptions model_options(const Options& options, std::string path) {
           .compute = compute_mode(options.compute),
           .isa = isa(options.isa),
           .threads = static_cast<int>(options.threads),
+          .adapt_threads = options.adapt_threads == "on",
           .context = options.context};
 }
 

@@ -137,11 +137,19 @@ struct HeadArgs {
   float* logits = nullptr;         // [rows.size()][weight.n]
 };
 
+// Threads that a device computes with.
+struct ThreadUse {
+  int total = 0;
+  int active = 0;        // now: fewer while other programs take cores
+  int64_t retreats = 0;  // times that it took fewer
+};
+
 class Device {
  public:
   virtual ~Device() = default;
 
   virtual std::string description() const = 0;   // "avx512, int8 activations, bf16 KV, 2 threads"
+  virtual ThreadUse threads() const = 0;         // any thread
   virtual int64_t scalar_fallbacks() const = 0;  // linears whose format has no kernel here
 
   virtual int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const = 0;
@@ -177,7 +185,8 @@ struct CpuDeviceOptions {
   enum class Isa { kAuto, kScalar, kAvx512 };
   Isa isa = Isa::kAuto;
   int threads = 1;
-  bool f32 = false;  // f32 activations and KV
+  bool adapt_threads = true;  // use fewer while other programs take cores
+  bool f32 = false;           // f32 activations and KV
 };
 
 // Fails when the CPU lacks the instruction set asked for.

@@ -106,6 +106,8 @@ struct EngineMetrics::Impl {
   Gauge& waiting_alias = gauge("vllm:num_requests_waiting", "Requests in the queue.");
   Gauge& kv_usage_alias = gauge("vllm:kv_cache_usage_perc", "Share of KV slots in use, 0 to 1, of the fullest group.");
   Gauge& step_time_error = gauge("quire_step_time_error", "Mean relative error of the step-time model.");
+  Gauge& active_threads = gauge("quire_threads_active", "Compute threads in use; fewer while others take cores.");
+  Counter& thread_retreats = counter("quire_thread_retreats_total", "Times that fewer compute threads were taken.");
   prometheus::Family<Gauge>& kv_slots =
       prometheus::BuildGauge().Name("quire_kv_slots").Help("Token slots of a KV group by state.").Register(registry);
 
@@ -186,6 +188,11 @@ void EngineMetrics::set(const EngineGauges& g) {
   Impl::advance(m.recomputed, g.recomputed_tokens);
   Impl::advance(m.evictions, g.evictions);
   Impl::advance(m.wasted_rows, g.wasted_rows);
+}
+
+void EngineMetrics::threads(int active, int64_t retreats) {
+  impl_->active_threads.Set(active);
+  Impl::advance(impl_->thread_retreats, retreats);
 }
 
 std::string EngineMetrics::text() const { return prometheus::TextSerializer().Serialize(impl_->registry.Collect()); }

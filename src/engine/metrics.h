@@ -52,6 +52,7 @@ class EngineMetrics {
   void request_ended(const RequestTimings& timings, std::string_view reason);
   void request_refused(std::string_view reason);
   void set(const EngineGauges& gauges);
+  void threads(int active, int64_t retreats);
 
   std::string text() const;
 

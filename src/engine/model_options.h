@@ -17,6 +17,7 @@ struct ModelOptions {
   ComputeMode compute = ComputeMode::kDefault;
   Isa isa = Isa::kAuto;
   int threads = 0;      // 0: the cores this process may use
+  bool adapt_threads = true;  // use fewer while other programs take cores
   int64_t context = 0;  // tokens; 0: the trained context, or less where memory is short
 };
 

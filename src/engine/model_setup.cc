@@ -42,6 +42,7 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
       break;
   }
   device.threads = options.threads == 0 ? ThreadPool::usable_cores() : options.threads;
+  device.adapt_threads = options.adapt_threads;
   device.f32 = options.compute == ComputeMode::kF32;
   return make_cpu_device(device);
 }

@@ -116,6 +116,7 @@ class ServingEngine final : public Engine {
   std::atomic<int64_t> waiting_tokens_{0};
   std::atomic<int64_t> running_{0};
   std::atomic<double> requests_per_second_{0};
+  std::atomic<int> active_threads_{0};
   std::thread thread_;
 };
 
@@ -278,6 +279,9 @@ void ServingEngine::publish(const EngineCore& core) {
   waiting_tokens_.store(gauges.queued_tokens);
   running_.store(gauges.running);
   requests_per_second_.store(core.requests_per_second(now_ns()));
+  const ThreadUse threads = runner_->model().device().threads();
+  active_threads_.store(threads.active);
+  metrics_.threads(threads.active, threads.retreats);
 }
 
 void ServingEngine::wait_for_work(const EngineCore& core) {
@@ -330,6 +334,10 @@ std::string ServingEngine::describe_json() const {
                                   s.policy.kind == PolicyKind::kMixed
                                       ? "policy mixed"
                                       : "only policy mixed cuts prompts into chunks that ride with decodes")},
+      {"adaptive_threads",
+       feature(options_.model.adapt_threads, options_.model.adapt_threads
+                                                 ? "fewer threads compute while other programs take cores"
+                                                 : "switched off")},
       {"speculative_decoding", feature(false, "not built yet")},
       {"structured_output", feature(false, "not built yet")},
       {"tool_calls", feature(false, "not built yet")},
@@ -337,7 +345,8 @@ std::string ServingEngine::describe_json() const {
   json["now"] = {{"requests", live_.load()},
                  {"running", running_.load()},
                  {"waiting", waiting_.load()},
-                 {"requests_per_second", requests_per_second_.load()}};
+                 {"requests_per_second", requests_per_second_.load()},
+                 {"threads", active_threads_.load()}};
   return json.dump(2);
 }
 

@@ -17,8 +17,8 @@ CpuActivations& on_cpu(Activations& activations) { return static_cast<CpuActivat
 
 }  // namespace
 
-CpuDevice::CpuDevice(const Kernels& kernels, int threads, bool f32)
-    : kernels_(kernels), pool_(threads), f32_(f32), scratch_(static_cast<size_t>(pool_.size())) {}
+CpuDevice::CpuDevice(const Kernels& kernels, int threads, bool adapt_threads, bool f32)
+    : kernels_(kernels), pool_(threads, adapt_threads), f32_(f32), scratch_(static_cast<size_t>(pool_.size())) {}
 
 std::string CpuDevice::description() const {
   const std::string threads = std::to_string(pool_.size()) + (pool_.size() == 1 ? " thread" : " threads");
@@ -138,7 +138,8 @@ Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options)
         "--isa avx512: this CPU lacks AVX-512 VNNI or BF16; use --isa scalar or leave the choice to quire");
   }
   if (kernels == nullptr) kernels = &cpu::scalar_kernels();
-  return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(*kernels, options.threads, options.f32));
+  return std::unique_ptr<Device>(
+      std::make_unique<cpu::CpuDevice>(*kernels, options.threads, options.adapt_threads, options.f32));
 }
 
 }  // namespace quire

@@ -15,9 +15,10 @@ namespace quire::cpu {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const Kernels& kernels, int threads, bool f32);
+  CpuDevice(const Kernels& kernels, int threads, bool adapt_threads, bool f32);
 
   std::string description() const override;
+  ThreadUse threads() const override { return {pool_.size(), pool_.active(), pool_.retreats()}; }
   int64_t scalar_fallbacks() const override { return scalar_fallbacks_; }
 
   int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const override;
