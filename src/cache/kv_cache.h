@@ -40,7 +40,7 @@ struct KvGroupConfig {
 struct KvCacheConfig {
   std::vector<KvGroupConfig> groups;
   int64_t page_tokens = 16;         // a power of two
-  int64_t max_sequence_tokens = 0;  // the context
+  int64_t max_sequence_tokens = 0;  // that have K and V, of one sequence: the context
   KvLayout layout = KvLayout::kPaged;
   bool prefix_caching = true;  // only with kPaged
   HashKey hash_key;            // random in each process

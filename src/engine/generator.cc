@@ -2,24 +2,25 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <optional>
+#include <utility>
 
-#include "engine/answer_text.h"
+#include "base/check.h"
+#include "engine/engine_core.h"
 #include "engine/model_setup.h"
-#include "engine/sequence_kv.h"
+#include "engine/runner.h"
 #include "engine/tokenizer_source.h"
 #include "model/model.h"
 #include "model/registry.h"
-#include "sample/sampler.h"
 
 namespace quire {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr const char* kRequestId = "local";  // there is never a second one
 
-double ms_between(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 class LocalGenerator final : public Generator {
@@ -37,12 +38,15 @@ class LocalGenerator final : public Generator {
   const MemoryPlan& memory_plan() const override { return plan_; }
   int64_t context() const override { return plan_.context; }
   std::string compute_summary() const override { return device_description_; }
-  int64_t scalar_fallback_count() const override { return model_ == nullptr ? 0 : model_->device().scalar_fallbacks(); }
+  int64_t scalar_fallback_count() const override {
+    return runner_ == nullptr ? 0 : runner_->model().device().scalar_fallbacks();
+  }
 
  private:
-  // Stores the K and V of ids from position first on; the logits of the last end up in logits_.
-  void prefill(std::span<const int32_t> ids, int64_t first);
-  void step(std::span<const int32_t> ids, int64_t first, bool want_logits);
+  // Hears what a request says until its terminal event; returns false to cancel it.
+  using OnEvent = std::function<bool(Event event)>;
+  // Runs a request to its end and returns the terminal event.
+  Result<Event> run(Request request, const OnEvent& on_event);
 
   ModelOptions options_;
   ModelConfig config_;
@@ -51,9 +55,11 @@ class LocalGenerator final : public Generator {
   std::optional<ChatTemplate> template_;
   MemoryPlan plan_;
   std::string device_description_;
-  std::unique_ptr<Model> model_;
-  std::optional<SequenceKv> kv_;
-  std::vector<float> logits_;  // [vocab], of the last row computed
+
+  EngineMetrics metrics_{"local"};  // these two are the core's to write, and nobody's to read
+  Timeline timeline_{1};
+  std::unique_ptr<Runner> runner_;  // null until loaded, as is the core
+  std::unique_ptr<EngineCore> core_;
 };
 
 Result<std::unique_ptr<Generator>> LocalGenerator::open(const ModelOptions& options) {
@@ -91,146 +97,116 @@ Status LocalGenerator::check_prompt(std::span<const int32_t> ids) const {
 }
 
 Status LocalGenerator::load(const Progress& progress) {
-  if (model_ != nullptr) return {};
+  if (core_ != nullptr) return {};
   if (plan_.total_bytes > plan_.available_bytes) {
     return resource_exhausted(options_.model_path + ": needs " + std::to_string(plan_.total_bytes >> 20) +
                               " MiB for a context of " + std::to_string(plan_.context) + " tokens, " +
                               std::to_string(plan_.available_bytes >> 20) +
                               " MiB are available; give a smaller --context or model");
   }
-  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_));
-  kv_.emplace(config_, plan_.context);
   ModelLimits limits;
   limits.workspace = {.max_rows = step_rows(plan_.context), .max_context = plan_.context};
-  limits.kv_pages = kv_->pages();
+  for (const KvGroup& group : config_.kv_groups) limits.kv_pages.push_back(pages_per_sequence(group, plan_.context));
+  SchedulerConfig scheduler_config;
+  scheduler_config.policy.kind = PolicyKind::kContinuous;
+  scheduler_config.max_seqs = 1;
+  scheduler_config.max_step_rows = limits.workspace.max_rows;
+  QUIRE_ASSIGN_OR_RETURN(auto scheduler,
+                         Scheduler::create(scheduler_config, kv_cache_config(config_, limits.kv_pages, plan_.context)));
+  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_));
   auto report = [&](double fraction) {
     if (progress) progress("loading weights", fraction);
   };
-  QUIRE_ASSIGN_OR_RETURN(model_, Model::load(*checkpoint_, config_, std::move(device), limits, report));
-  logits_.resize(static_cast<size_t>(config_.vocab_size));
+  QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*checkpoint_, config_, std::move(device), limits, report));
+  runner_ = std::make_unique<Runner>(std::move(model), kScoreRows);
+  // One more than the context has slots: score() asks what follows a prompt that fills it.
+  core_ =
+      std::make_unique<EngineCore>(std::move(scheduler), *runner_, *tokenizer_, plan_.context + 1, metrics_, timeline_);
   return {};
 }
 
-void LocalGenerator::step(std::span<const int32_t> ids, int64_t first, bool want_logits) {
-  StepInput input;
-  input.sequences.push_back(
-      {.rows = static_cast<int64_t>(ids.size()), .first_position = first, .page_tables = kv_->page_tables()});
-  input.tokens.assign(ids.begin(), ids.end());
-  if (want_logits) {
-    input.logit_rows = {static_cast<int32_t>(ids.size()) - 1};
-    input.logits = logits_.data();
+Result<Event> LocalGenerator::run(Request request, const OnEvent& on_event) {
+  request.id = kRequestId;
+  bool wanted = true;
+  Event last;
+  QUIRE_RETURN_IF_ERROR(core_->submit(
+      std::move(request),
+      [&](Event event) {
+        if (event.kind == Event::Kind::kFinished || event.kind == Event::Kind::kFailed) {
+          last = std::move(event);
+        } else {
+          wanted = on_event(std::move(event)) && wanted;
+        }
+      },
+      now_ns()));
+  while (core_->live_requests() > 0) {
+    QUIRE_CHECK(core_->step(now_ns));  // alone, a request always finds rows and pages
+    if (!wanted) core_->cancel(kRequestId, cancelled("the answer is not wanted any more"), now_ns());
   }
-  model_->forward(input);
-  kv_->append(ids);
-}
-
-void LocalGenerator::prefill(std::span<const int32_t> ids, int64_t first) {
-  const auto chunk = static_cast<size_t>(step_rows(context()));
-  for (size_t at = 0; at < ids.size(); at += chunk) {
-    const size_t rows = std::min(chunk, ids.size() - at);
-    step(ids.subspan(at, rows), first + static_cast<int64_t>(at), at + rows == ids.size());
-  }
+  return last;
 }
 
 Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, const OnText& on_text) {
-  const auto start = Clock::now();
   QUIRE_RETURN_IF_ERROR(request.sampling.validate());
   QUIRE_RETURN_IF_ERROR(check_prompt(request.prompt));
   QUIRE_RETURN_IF_ERROR(load(nullptr));
-  QUIRE_ASSIGN_OR_RETURN(AnswerText answer, AnswerText::create(*tokenizer_, request.stop));
-  const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  int64_t budget = context() - prompt_tokens;
-  if (request.max_tokens >= 0) budget = std::min(budget, request.max_tokens);
+  Request asked;
+  asked.prompt = request.prompt;
+  asked.max_tokens = context() - static_cast<int64_t>(request.prompt.size());
+  if (request.max_tokens >= 0) asked.max_tokens = std::min(asked.max_tokens, request.max_tokens);
+  asked.sampling = request.sampling;
+  asked.stop = request.stop;
+  asked.stop_token_ids = request.stop_token_ids;
+  asked.ignore_eos = request.ignore_eos;
 
   const int64_t scalar_before = scalar_fallback_count();
+  const int64_t start_ns = now_ns();
+  bool wanted = true;
   GenerateResult result;
-  result.finish_reason = "length";
-  result.timings.prompt_tokens = prompt_tokens;
-  // The last prompt token is always computed: its logits are what generation starts from.
-  result.timings.cached_tokens = kv_->keep_prefix(request.prompt, prompt_tokens - 1);
-  prefill(std::span(request.prompt).subspan(static_cast<size_t>(result.timings.cached_tokens)),
-          result.timings.cached_tokens);
-  const auto prefilled = Clock::now();
-  result.timings.prefill_ms = ms_between(start, prefilled);
-
-  const auto end_ids = tokenizer_->end_of_generation_ids();
-  auto ends = [&](int32_t id) {
-    if (std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), id) != request.stop_token_ids.end())
-      return true;
-    return !request.ignore_eos && std::binary_search(end_ids.begin(), end_ids.end(), id);
+  const auto hear = [&](Event event) {
+    result.ids.insert(result.ids.end(), event.ids.begin(), event.ids.end() - (event.ends_generation ? 1 : 0));
+    result.text += event.text;
+    if (event.kind == Event::Kind::kChoiceFinished) result.finish_reason = event.finish_reason;
+    if (!event.text.empty() && on_text && !on_text(event.text)) wanted = false;
+    return wanted;
   };
-  Sampler sampler(request.sampling, request.prompt);
-  bool cancelled = false;
-  auto release = [&](const std::string& text) {
-    result.text += text;
-    if (!text.empty() && on_text && !on_text(text)) cancelled = true;
-  };
-  auto first_token = prefilled;
-  for (int64_t i = 0; i < budget; ++i) {
-    QUIRE_ASSIGN_OR_RETURN(const int32_t id, sampler.sample(logits_, static_cast<uint64_t>(i)));
-    if (i == 0) first_token = Clock::now();
-    if (ends(id)) {
-      result.finish_reason = "stop";
-      break;
-    }
-    result.ids.push_back(id);
-    sampler.accept(id);
-    std::string text;
-    const bool stopped = answer.push(id, text);
-    release(text);
-    if (stopped || cancelled) break;
-    if (i + 1 < budget) step(std::span(&id, 1), prompt_tokens + i, true);
+  QUIRE_ASSIGN_OR_RETURN(const Event last, run(std::move(asked), hear));
+  if (!wanted) {
+    result.finish_reason = "cancelled";
+  } else if (!last.error.ok()) {
+    return last.error;
   }
-  std::string rest;
-  answer.finish(rest);
-  release(rest);
-  if (answer.stopped()) result.finish_reason = "stop";
-  if (cancelled) result.finish_reason = "cancelled";
-  result.timings.scalar_linears = scalar_fallback_count() - scalar_before;
-  result.timings.generated_tokens = static_cast<int64_t>(result.ids.size());
-  result.timings.ttft_ms = ms_between(start, first_token);
-  result.timings.decode_ms = ms_between(first_token, Clock::now());
+  const RequestTimings& measured = last.timings;
+  const bool no_token = measured.generated_tokens == 0;
+  const double all_ms = static_cast<double>(now_ns() - start_ns) / 1e6;
+  result.timings = {.prompt_tokens = measured.prompt_tokens,
+                    .cached_tokens = measured.cached_tokens,
+                    .generated_tokens = static_cast<int64_t>(result.ids.size()),
+                    .ttft_ms = no_token ? all_ms : measured.ttft_ms,
+                    .prefill_ms = no_token ? all_ms : measured.prefill_ms,
+                    .decode_ms = measured.decode_ms,
+                    .scalar_linears = scalar_fallback_count() - scalar_before};
   return result;
 }
 
 Result<ScoreResult> LocalGenerator::score(std::span<const int32_t> ids, int top_n) {
   QUIRE_RETURN_IF_ERROR(check_prompt(ids));
   QUIRE_RETURN_IF_ERROR(load(nullptr));
-  kv_->clear();
+  Request asked;
+  asked.prompt.assign(ids.begin(), ids.end());
+  asked.prompt_logprobs = true;
+  asked.logprobs = std::max(top_n, 0);
+  asked.max_tokens = 1;  // for what is likely after the last id; which token is chosen does not matter
+  asked.sampling.temperature = 0;
+  asked.ignore_eos = true;
   ScoreResult result;
-  result.next_logprob.resize(ids.size() - 1);
-  const auto chunk = static_cast<size_t>(step_rows(context()));
-  for (size_t first = 0; first < result.next_logprob.size(); first += chunk) {
-    const size_t rows = std::min(chunk, result.next_logprob.size() - first);
-    StepInput input;
-    input.sequences.push_back({.rows = static_cast<int64_t>(rows),
-                               .first_position = static_cast<int64_t>(first),
-                               .page_tables = kv_->page_tables()});
-    input.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    input.targets.assign(ids.begin() + static_cast<int64_t>(first) + 1,
-                         ids.begin() + static_cast<int64_t>(first + rows) + 1);
-    input.logit_rows.resize(rows);
-    std::iota(input.logit_rows.begin(), input.logit_rows.end(), 0);
-    input.logprobs = result.next_logprob.data() + first;
-    model_->forward(input);
-    kv_->append(ids.subspan(first, rows));
-  }
-  step(ids.last(1), static_cast<int64_t>(ids.size()) - 1, true);
-
-  std::vector<int32_t> order(logits_.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = static_cast<int64_t>(std::min(order.size(), static_cast<size_t>(std::max(top_n, 0))));
-  auto better = [&](int32_t a, int32_t b) {
-    const float x = logits_[static_cast<size_t>(a)];
-    const float y = logits_[static_cast<size_t>(b)];
-    return x > y || (x == y && a < b);
+  const auto hear = [&](Event event) {
+    for (const TokenLogprob& token : event.prompt_logprobs) result.next_logprob.push_back(token.logprob);
+    for (TokenLogprob& token : event.logprobs) result.top = std::move(token.top);
+    return true;
   };
-  std::partial_sort(order.begin(), order.begin() + count, order.end(), better);
-  const float normalizer = model_->log_sum_exp(logits_);
-  for (int64_t i = 0; i < count; ++i) {
-    const int32_t id = order[static_cast<size_t>(i)];
-    result.top.push_back({.id = id, .logprob = logits_[static_cast<size_t>(id)] - normalizer});
-  }
+  QUIRE_ASSIGN_OR_RETURN(const Event last, run(std::move(asked), hear));
+  QUIRE_RETURN_IF_ERROR(last.error);
   return result;
 }
 

@@ -1,8 +1,9 @@
-// One model, one sequence at a time: what `quire run` and `quire score` use. The server's engine (many sequences,
-// continuous batching) replaces the loop, not the parts below it.
+// One model, one request at a time: what `quire run` and `quire score` use. The loop is the server's (EngineCore), driven
+// on the caller's thread until the request has ended.
 //
-// Owns checkpoint, tokenizer, template, model and KV pages. Thread: one caller at a time; the caller's thread is
-// worker 0 of the compute pool. The KV of the last sequence is kept, so a chat that grows is not prefilled anew.
+// Owns checkpoint, tokenizer, template, model, and KV pages for one sequence. Thread: one caller at a time; the caller's
+// thread is worker 0 of the compute pool. What the pages hold of earlier requests is found again, in whole pages, so a
+// chat that grows is not prefilled anew.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/event.h"
 #include "engine/memory_plan.h"
 #include "engine/model_options.h"
 #include "formats/checkpoint.h"
@@ -34,10 +36,10 @@ struct GenerateRequest {
 
 struct GenerateTimings {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of prompt_tokens, found in the KV of the sequence before
+  int64_t cached_tokens = 0;  // of prompt_tokens, found in the KV of earlier requests: whole pages
   int64_t generated_tokens = 0;
-  double ttft_ms = 0;  // submit to first token
-  double prefill_ms = 0;
+  double ttft_ms = 0;          // submit to first token; for none, to the end
+  double prefill_ms = 0;       // of it, without what came before the first step
   double decode_ms = 0;        // first token to last
   int64_t scalar_linears = 0;  // products whose weights have no kernel of the instruction set in use
 };
@@ -50,10 +52,7 @@ struct GenerateResult {
 };
 
 struct ScoreResult {
-  struct Candidate {
-    int32_t id = 0;
-    float logprob = 0;
-  };
+  using Candidate = TokenLogprob::Candidate;
   std::vector<float> next_logprob;  // log p(ids[i + 1] | ids[0..i]), one fewer than ids
   std::vector<Candidate> top;       // the most likely tokens after the last id, best first
 };

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/model_setup.h"
+#include "engine/runner.h"
 #include "model/kv_store.h"
 #include "model/registry.h"
 #include "model/weights.h"
@@ -31,9 +32,8 @@ void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, cons
 int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
                         int64_t context) {
   const WorkspaceLimits limits = {.max_rows = step_rows(context), .max_context = context};
-  // The engine keeps one row of logits besides.
   return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
-         config.vocab_size * static_cast<int64_t>(sizeof(float)) + kProgramBytes;
+         Runner::logits_bytes(config.vocab_size, kScoreRows) + kProgramBytes;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct MemoryPlan {
   int64_t sequences = 1;
   int64_t packed_weight_bytes = 0;
   int64_t kv_bytes = 0;
-  int64_t workspace_bytes = 0;  // buffers of a step, and the program itself
+  int64_t workspace_bytes = 0;  // buffers of a step, rows of logits, and the program itself
   int64_t tokenizer_bytes = 0;
   int64_t total_bytes = 0;  // anonymous memory: all of the above
 

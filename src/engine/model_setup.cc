@@ -56,6 +56,17 @@ int64_t pages_per_sequence(const KvGroup& group, int64_t context) {
   return (tokens + kPageTokens - 1) / kPageTokens;
 }
 
+KvCacheConfig kv_cache_config(const ModelConfig& config, const std::vector<int64_t>& pages, int64_t context) {
+  KvCacheConfig cache;
+  for (size_t g = 0; g < config.kv_groups.size(); ++g) {
+    const KvGroup& group = config.kv_groups[g];
+    cache.groups.push_back({.pages = pages[g], .window = group.window, .layers = group.layers});
+  }
+  cache.page_tokens = kPageTokens;
+  cache.max_sequence_tokens = context;
+  return cache;
+}
+
 int64_t tokenizer_bytes(int64_t vocab_size) { return vocab_size * kTokenizerBytesPerToken; }
 
 int64_t available_memory_bytes() {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
+#include "cache/kv_cache.h"
 #include "device/device.h"
 #include "engine/model_options.h"
 #include "model/config.h"
@@ -19,6 +21,10 @@ int64_t step_rows(int64_t context);
 
 // Pages one sequence of `context` tokens needs in a group: all of them, or a ring that covers window and step.
 int64_t pages_per_sequence(const KvGroup& group, int64_t context);
+
+// The bookkeeping of so many pages a group for sequences of at most `context` tokens: paged, with prefix caching.
+// The caller sets hash key and fingerprint, where prompts of strangers or several models could meet.
+KvCacheConfig kv_cache_config(const ModelConfig& config, const std::vector<int64_t>& pages, int64_t context);
 
 // What the program takes without a model: stacks, heap, relocated tables (measured).
 inline constexpr int64_t kProgramBytes = int64_t{6} << 20;

@@ -10,6 +10,9 @@
 
 namespace quire {
 
+// Rows of logits that exist at a time when a text is scored: enough to keep the head's kernels busy.
+inline constexpr int64_t kScoreRows = 24;
+
 class Runner final : public Executor {
  public:
   // `logit_rows`: most rows of logits at a time.

@@ -139,14 +139,7 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
   engine->device_description_ = device->description();
   QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *device, options));
 
-  KvCacheConfig cache;
-  for (size_t g = 0; g < engine->config_.kv_groups.size(); ++g) {
-    cache.groups.push_back({.pages = engine->plan_.pages[g],
-                            .window = engine->config_.kv_groups[g].window,
-                            .layers = engine->config_.kv_groups[g].layers});
-  }
-  cache.page_tokens = kPageTokens;
-  cache.max_sequence_tokens = engine->plan_.context;
+  KvCacheConfig cache = kv_cache_config(engine->config_, engine->plan_.pages, engine->plan_.context);
   cache.layout = options.kv_layout;
   cache.prefix_caching = options.prefix_caching && options.kv_layout == KvLayout::kPaged;
   cache.hash_key = random_hash_key();

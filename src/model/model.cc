@@ -60,7 +60,6 @@ void Model::forward(const StepInput& input) {
   }
   for (size_t i = first; i < last; ++i) run_layer(i, i + 1 == last, rows);
   if (input.hidden_out != nullptr) std::copy_n(work_.x, rows * config_.hidden, input.hidden_out);
-  if (!input.logit_rows.empty()) run_head(input);
 }
 
 void Model::embed(const StepInput& input, int64_t rows) {
@@ -156,23 +155,6 @@ void Model::logits(std::span<const int32_t> rows, float* out) {
                  .softcap = config_.final_softcap,
                  .scratch = work_.head_in.get(),
                  .logits = out});
-}
-
-void Model::run_head(const StepInput& input) {
-  const bool score = !input.targets.empty();
-  const size_t block = score ? static_cast<size_t>(kScoreRows) : static_cast<size_t>(work_.limits.max_rows);
-  for (size_t first = 0; first < input.logit_rows.size(); first += block) {
-    const size_t count = std::min(block, input.logit_rows.size() - first);
-    float* logits = score ? work_.score_logits : input.logits + first * static_cast<size_t>(config_.vocab_size);
-    this->logits(std::span(input.logit_rows).subspan(first, count), logits);
-    if (score) {
-      device_->log_sum_exp(logits, static_cast<int64_t>(count), config_.vocab_size, input.logprobs + first);
-      for (size_t i = 0; i < count; ++i) {
-        const size_t at = i * static_cast<size_t>(config_.vocab_size) + static_cast<size_t>(input.targets[first + i]);
-        input.logprobs[first + i] = logits[at] - input.logprobs[first + i];
-      }
-    }
-  }
 }
 
 float Model::log_sum_exp(std::span<const float> logits) {

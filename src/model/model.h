@@ -56,7 +56,6 @@ class Model {
   void embed(const StepInput& input, int64_t rows);
   void fill_rope(const StepInput& input, int64_t rows);
   void run_layer(size_t index, bool last, int64_t rows);
-  void run_head(const StepInput& input);
 
   const ModelConfig config_;
   std::unique_ptr<Device> device_;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace quire {
@@ -19,18 +18,11 @@ struct SequenceRows {
 struct StepInput {
   std::vector<SequenceRows> sequences;  // rows follow in this order
   std::vector<int32_t> tokens;          // one a row; unused when hidden_in is given
-  std::vector<int32_t> logit_rows;      // rows whose logits are wanted, ascending
-  // With targets (one a logit row), their log-probabilities come out instead of logits, and a long text is scored
-  // without ever holding all its logits.
-  std::vector<int32_t> targets;
 
   int64_t first_layer = 0;
   int64_t last_layer = -1;           // exclusive; -1: to the end
   const float* hidden_in = nullptr;  // [rows][hidden], the residual stream before first_layer
   float* hidden_out = nullptr;       // [rows][hidden], after last_layer; null: not wanted
-
-  float* logits = nullptr;    // [logit_rows][vocab]
-  float* logprobs = nullptr;  // [logit_rows], with targets
 };
 
 }  // namespace quire

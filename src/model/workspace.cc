@@ -19,7 +19,6 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
   w.q = arena.take<float>(rows * shape.heads * shape.head_dim);
   if (config.post_norms) w.partial = arena.take<float>(rows * config.hidden);
   w.attention_scratch = arena.take<float>(sizes.attention_scratch_floats(shape, w.limits.max_context));
-  w.score_logits = arena.take<float>(kScoreRows * config.vocab_size);
   for (size_t i = 0; i < config.ropes.size(); ++i) {
     w.rope_cos.push_back(arena.take<float>(rows * config.rope_dim / 2));
     w.rope_sin.push_back(arena.take<float>(rows * config.rope_dim / 2));

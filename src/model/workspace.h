@@ -18,9 +18,6 @@ struct WorkspaceLimits {
   int64_t max_context = 0;  // tokens of a sequence
 };
 
-// Rows of logits that exist at a time when a text is scored.
-inline constexpr int64_t kScoreRows = 24;
-
 struct Workspace {
   static int64_t bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits,
                        const Device& device);
@@ -32,7 +29,6 @@ struct Workspace {
   float* q = nullptr;          // [rows][heads head_dim]
   float* partial = nullptr;    // [rows][hidden], where outputs have norms
   float* attention_scratch = nullptr;
-  float* score_logits = nullptr;           // [kScoreRows][vocab]
   std::vector<float*> rope_cos, rope_sin;  // per rope, [rows][rope_dim / 2]
   std::unique_ptr<Activations> attn_in, attn_out, ffn_in, ffn_mid, head_in;
   Buffer memory;

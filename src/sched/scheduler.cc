@@ -46,7 +46,8 @@ Status Scheduler::check_spec(const SequenceSpec& spec) const {
     return invalid_argument("priority " + std::to_string(spec.priority) + " is outside -" +
                             std::to_string(kMaxPriority) + " to " + std::to_string(kMaxPriority));
   }
-  if (prompt > context || spec.max_tokens > context - prompt) {
+  // The last token is never computed, so it needs no slot.
+  if (prompt > context || spec.max_tokens - 1 > context - prompt) {
     return out_of_range("the prompt has " + counted(prompt, "tokens") + " and " +
                         counted(spec.max_tokens, "more are asked for") + ", but the context has " +
                         counted(context, "tokens"));

@@ -195,6 +195,8 @@ def test_a_context_that_is_exactly_full():
                          "-m", LLAMA, "--context", 64, "--temperature", 0)
     equal((full["ids"], full["finish_reason"]), ([], "length"))
     equal((len(room["ids"]), room["finish_reason"]), (1, "length"))
+    (score,) = jsonl("score", [{"ids": ids}], "-m", LLAMA, "--context", 64)
+    equal((len(score["next_logprob"]), len(score["top"])), (63, 20))
 
 
 # --- pull -----------------------------------------------------------------------------------------------------

@@ -259,6 +259,7 @@ def test_run_requests():
         equal(timings["generated_tokens"], 4)
         assert 0 < timings["prefill_ms"] <= timings["ttft_ms"] + 1e-6 and timings["decode_ms"] > 0, timings
     equal(answers[5]["ids"], answers[1]["ids"], "the same request after others")
+    equal([answers[i]["timings"]["cached_tokens"] for i in (1, 5)], [0, 16], "whole pages are reused")
     equal([i for i, answer in enumerate(answers) if "seed" in answer], [4], "a seed is reported where one was drawn")
     (again,) = jsonl("run", [requests[4] | {"seed": answers[4]["seed"]}], "-m", LLAMA)
     equal(again["ids"], answers[4]["ids"], "the reported seed repeats the answer")

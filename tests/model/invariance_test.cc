@@ -75,10 +75,10 @@ class RandomSteps {
     if (rows.empty()) return false;
     const auto vocab = static_cast<size_t>(model_.vocab());
     std::vector<float> out(rows.size() * vocab);
-    input.logit_rows.resize(rows.size());
-    std::iota(input.logit_rows.begin(), input.logit_rows.end(), 0);
-    input.logits = out.data();
+    std::vector<int32_t> wanted(rows.size());
+    std::iota(wanted.begin(), wanted.end(), 0);
     model_.model().forward(input);
+    model_.model().logits(wanted, out.data());
     for (size_t i = 0; i < rows.size(); ++i) {
       std::copy_n(out.begin() + static_cast<int64_t>(i * vocab), vocab,
                   logits_[rows[i].first].begin() + static_cast<int64_t>(rows[i].second * vocab));
@@ -203,9 +203,8 @@ TEST(LayerRange, StagesComposeExactly) {
   stage.hidden_out = nullptr;
   stage.first_layer = 2;
   stage.last_layer = -1;
-  stage.logit_rows = {0, 1, 2, 3, 4, 5, 6};
-  stage.logits = got.data();
   (*model)->model().forward(stage);
+  (*model)->model().logits(std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6}, got.data());
   expect_same_bits(got, want, (*model)->vocab(), "two stages");
 }
 

@@ -167,7 +167,8 @@ class Simulation {
     check("submit");
     if (!id.ok()) {
       ++totals_.rejected;
-      const bool too_long = size + request->spec.max_tokens > cache_config_.max_sequence_tokens;
+      const bool too_long =
+          size + std::max<int64_t>(0, request->spec.max_tokens - 1) > cache_config_.max_sequence_tokens;
       const StatusCode expected = too_long ? StatusCode::kOutOfRange : StatusCode::kResourceExhausted;
       require(id.status().code() == expected, "rejected for a wrong reason: " + id.status().message());
       if (!too_long) requests_.insert(requests_.begin(), std::move(*request));  // comes again

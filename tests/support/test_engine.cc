@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/model_setup.h"
 #include "engine/tokenizer_source.h"
 #include "model/registry.h"
 
@@ -15,18 +16,14 @@ Result<std::unique_ptr<TestEngine>> TestEngine::create(const TestEngineOptions& 
   QUIRE_ASSIGN_OR_RETURN(auto device, make_cpu_device(options.device));
   ModelLimits limits;
   limits.workspace = {.max_rows = options.scheduler.max_step_rows, .max_context = options.context};
-  KvCacheConfig cache;
-  for (const KvGroup& group : config.kv_groups) {
-    limits.kv_pages.push_back(options.kv_tokens / kPageTokens);
-    cache.groups.push_back({.pages = limits.kv_pages.back(), .window = group.window, .layers = group.layers});
-  }
-  cache.max_sequence_tokens = options.context;
+  limits.kv_pages.assign(config.kv_groups.size(), options.kv_tokens / kPageTokens);
+  KvCacheConfig cache = kv_cache_config(config, limits.kv_pages, options.context);
   cache.layout = options.layout;
   cache.prefix_caching = options.prefix_caching;
   cache.hash_key = HashKey{1, 2};
   cache.fingerprint = "test";
   QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*engine->checkpoint_, config, std::move(device), limits, nullptr));
-  engine->runner_ = std::make_unique<Runner>(std::move(model), 24);
+  engine->runner_ = std::make_unique<Runner>(std::move(model), kScoreRows);
   engine->metrics_ = std::make_unique<EngineMetrics>("test");
   engine->timeline_ = std::make_unique<Timeline>(1000);
   QUIRE_ASSIGN_OR_RETURN(auto scheduler, Scheduler::create(options.scheduler, std::move(cache)));

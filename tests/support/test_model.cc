@@ -46,16 +46,18 @@ std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t first
                               .first_position = first_position + static_cast<int64_t>(first),
                               .page_tables = page_tables(sequence)});
     step.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    step.logit_rows.resize(rows);
-    std::iota(step.logit_rows.begin(), step.logit_rows.end(), 0);
-    step.logits = out.data() + first * static_cast<size_t>(vocab());
     model_->forward(step);
+    std::vector<int32_t> wanted(rows);
+    std::iota(wanted.begin(), wanted.end(), 0);
+    model_->logits(wanted, out.data() + first * static_cast<size_t>(vocab()));
   }
   return out;
 }
 
 std::vector<float> TestModel::next_logprobs(std::span<const int32_t> ids) {
+  constexpr size_t kBlock = 24;  // rows of logits at a time: all of a long text would take too much memory
   std::vector<float> out(ids.size() - 1);
+  std::vector<float> logits(kBlock * static_cast<size_t>(vocab()));
   for (size_t first = 0; first < out.size(); first += static_cast<size_t>(max_rows_)) {
     const size_t rows = std::min(static_cast<size_t>(max_rows_), out.size() - first);
     StepInput step;
@@ -63,12 +65,18 @@ std::vector<float> TestModel::next_logprobs(std::span<const int32_t> ids) {
                               .first_position = static_cast<int64_t>(first),
                               .page_tables = page_tables(0)});
     step.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    step.targets.assign(ids.begin() + static_cast<int64_t>(first) + 1,
-                        ids.begin() + static_cast<int64_t>(first + rows) + 1);
-    step.logit_rows.resize(rows);
-    std::iota(step.logit_rows.begin(), step.logit_rows.end(), 0);
-    step.logprobs = out.data() + first;
     model_->forward(step);
+    for (size_t at = 0; at < rows; at += kBlock) {
+      std::vector<int32_t> wanted(std::min(kBlock, rows - at));
+      std::iota(wanted.begin(), wanted.end(), static_cast<int32_t>(at));
+      model_->logits(wanted, logits.data());
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const auto row =
+            std::span<const float>(logits).subspan(i * static_cast<size_t>(vocab()), static_cast<size_t>(vocab()));
+        const auto target = static_cast<size_t>(ids[first + at + i + 1]);
+        out[first + at + i] = row[target] - model_->log_sum_exp(row);
+      }
+    }
   }
   return out;
 }
