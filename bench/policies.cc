@@ -150,13 +150,12 @@ Status print_table(const Setup& setup, const char* title, bool equal_lengths, do
 }
 
 Status run(const Setup& setup) {
-  if (setup.has("exponential"))
-    QUIRE_RETURN_IF_ERROR(print_table(setup, "All at once, exponential lengths", false, 0));
+  if (setup.has("exponential")) QUIRE_RETURN_IF_ERROR(print_table(setup, "All at once, exponential lengths", false, 0));
   if (setup.has("equal")) QUIRE_RETURN_IF_ERROR(print_table(setup, "All at once, equal lengths", true, 0));
   if (setup.has("poisson")) {
     QUIRE_ASSIGN_OR_RETURN(const Outcome saturated, measure(setup, PolicyKind::kMixed, false, 0));
-    QUIRE_RETURN_IF_ERROR(print_table(setup, "Poisson arrivals at half load, exponential lengths", false,
-                                      saturated.requests_per_s / 2));
+    QUIRE_RETURN_IF_ERROR(
+        print_table(setup, "Poisson arrivals at half load, exponential lengths", false, saturated.requests_per_s / 2));
   }
   return {};
 }

@@ -27,8 +27,8 @@ struct Bench {
   int64_t pages_per_sequence = 0;
   std::vector<float> logits;
   std::mt19937 random{1};
-  int64_t weight_bytes = 0;      // packed, read by a step that needs logits
-  int64_t layer_weights = 0;     // values of the layers' matrices
+  int64_t weight_bytes = 0;   // packed, read by a step that needs logits
+  int64_t layer_weights = 0;  // values of the layers' matrices
   int64_t head_weights = 0;
 
   int32_t token() { return static_cast<int32_t>(random() % static_cast<uint32_t>(model->config().vocab_size)); }
@@ -37,16 +37,17 @@ struct Bench {
   // last rows.
   void step(int64_t first, int64_t count, int64_t position, int64_t rows, bool want_logits) {
     StepInput input;
+    std::vector<int32_t> last_rows;
     for (int64_t s = first; s < first + count; ++s) {
       input.sequences.push_back({.rows = rows,
                                  .first_position = position,
                                  .page_tables = std::vector<const int32_t*>(model->config().kv_groups.size(),
                                                                             pages.data() + s * pages_per_sequence)});
       for (int64_t i = 0; i < rows; ++i) input.tokens.push_back(token());
-      if (want_logits) input.logit_rows.push_back(static_cast<int32_t>((s - first + 1) * rows - 1));
+      last_rows.push_back(static_cast<int32_t>((s - first + 1) * rows - 1));
     }
-    input.logits = logits.data();
     model->forward(input);
+    if (want_logits) model->logits(last_rows, logits.data());
   }
 
   void prefill(int64_t sequence, int64_t tokens) {
@@ -130,7 +131,9 @@ Status bench_model(const ModelOptions& options, const std::vector<ModelWork>& wo
     for (int64_t s = 0; decode && work.depth > 0 && s < work.sequences; ++s) bench.prefill(s, work.depth);
     ModelSpeed speed{.work = work};
     double probes = 0;
-    run(bench, {.kind = work.kind, .tokens = std::min<int64_t>(work.tokens, 8), .depth = work.depth,
+    run(bench, {.kind = work.kind,
+                .tokens = std::min<int64_t>(work.tokens, 8),
+                .depth = work.depth,
                 .sequences = work.sequences});
     for (int i = 0; i < repeats; ++i) {
       if (decode) probes += probe.measure();
@@ -144,7 +147,8 @@ Status bench_model(const ModelOptions& options, const std::vector<ModelWork>& wo
     speed.gops = 2 * median *
                  (static_cast<double>(bench.layer_weights) + static_cast<double>(bench.head_weights) * rows_per_head) /
                  1e9;
-    if (decode) speed.read_gbps = median / static_cast<double>(work.sequences) * static_cast<double>(bench.weight_bytes) / 1e9;
+    if (decode)
+      speed.read_gbps = median / static_cast<double>(work.sequences) * static_cast<double>(bench.weight_bytes) / 1e9;
     on_speed(speed);
   }
   return {};

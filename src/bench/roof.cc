@@ -21,12 +21,13 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 // Loops of kChains independent instructions on registers 0 to 11 of width R ("ymm", "zmm"), written out so that no
 // compiler puts anything between them. Registers 12 and 13 are the operands; all start as 0.
-#define QUIRE_EACH_CHAIN(line) \
-  line("0") line("1") line("2") line("3") line("4") line("5") line("6") line("7") line("8") line("9") line("10") line("11")
+#define QUIRE_EACH_CHAIN(line)                                                                                   \
+  line("0") line("1") line("2") line("3") line("4") line("5") line("6") line("7") line("8") line("9") line("10") \
+      line("11")
 #define QUIRE_ROOF_LOOP(clear, line)                                                                               \
   int64_t steps = kSteps;                                                                                          \
-  asm volatile(QUIRE_EACH_CHAIN(clear) clear("12") clear("13") clear("14") "1:\n\t" QUIRE_EACH_CHAIN(line)          \
-               "dec %0\n\tjnz 1b\n\t"                                                                             \
+  asm volatile(QUIRE_EACH_CHAIN(clear) clear("12") clear("13")                                                     \
+                   clear("14") "1:\n\t" QUIRE_EACH_CHAIN(line) "dec %0\n\tjnz 1b\n\t"                              \
                : "+r"(steps)                                                                                       \
                :                                                                                                   \
                : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", \
@@ -36,7 +37,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 #define QUIRE_BF16_ZMM(i) "vdpbf16ps %%zmm13, %%zmm12, %%zmm" i "\n\t"
 #define QUIRE_FP32_ZMM(i) "vfmadd231ps %%zmm13, %%zmm12, %%zmm" i "\n\t"
 #define QUIRE_FP32_YMM(i) "vfmadd231ps %%ymm13, %%ymm12, %%ymm" i "\n\t"
-#define QUIRE_INT8_YMM(i)                   \
+#define QUIRE_INT8_YMM(i)                    \
   "vpmaddubsw %%ymm13, %%ymm12, %%ymm14\n\t" \
   "vpmaddwd %%ymm13, %%ymm14, %%ymm14\n\t"   \
   "vpaddd %%ymm14, %%ymm" i ", %%ymm" i "\n\t"
@@ -114,8 +115,7 @@ double BandwidthProbe::measure() {
   double best = 0;
   for (int pass = 0; pass < kProbePasses; ++pass) {
     const auto start = Clock::now();
-    pool_->run(
-        [&](int worker) { sums[static_cast<size_t>(worker)] = read(memory_.data() + worker * share, share); });
+    pool_->run([&](int worker) { sums[static_cast<size_t>(worker)] = read(memory_.data() + worker * share, share); });
     best = std::max(best, static_cast<double>(share * pool_->size()) / seconds_since(start));
   }
   return best / 1e9;

@@ -96,11 +96,11 @@ struct AttentionArgs {
   std::span<const SequenceSpan> spans;
   KvLayer kv;
   float scale = 1;
-  float softcap = 0;                       // 0: none
-  int64_t window = 0;                      // 0: none
-  const float* sinks = nullptr;            // [heads]; null: none
-  float* scratch = nullptr;                // attention_scratch_floats()
-  Activations* out = nullptr;              // [rows][heads * head_dim]
+  float softcap = 0;             // 0: none
+  int64_t window = 0;            // 0: none
+  const float* sinks = nullptr;  // [heads]; null: none
+  float* scratch = nullptr;      // attention_scratch_floats()
+  Activations* out = nullptr;    // [rows][heads * head_dim]
 };
 
 enum class Activation { kSilu, kGeluTanh };

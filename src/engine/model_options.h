@@ -16,9 +16,9 @@ struct ModelOptions {
   std::string model_path;  // a .gguf file or a checkpoint directory
   ComputeMode compute = ComputeMode::kDefault;
   Isa isa = Isa::kAuto;
-  int threads = 0;      // 0: the cores this process may use
+  int threads = 0;            // 0: the cores this process may use
   bool adapt_threads = true;  // use fewer while other programs take cores
-  int64_t context = 0;  // tokens; 0: the trained context, or less where memory is short
+  int64_t context = 0;        // tokens; 0: the trained context, or less where memory is short
 };
 
 }  // namespace quire

@@ -25,9 +25,9 @@ struct Workspace {
                                   const WorkspaceLimits& limits, Device& device);
 
   WorkspaceLimits limits;
-  float* x = nullptr;          // [rows][hidden], the residual stream
-  float* q = nullptr;          // [rows][heads head_dim]
-  float* partial = nullptr;    // [rows][hidden], where outputs have norms
+  float* x = nullptr;        // [rows][hidden], the residual stream
+  float* q = nullptr;        // [rows][heads head_dim]
+  float* partial = nullptr;  // [rows][hidden], where outputs have norms
   float* attention_scratch = nullptr;
   std::vector<float*> rope_cos, rope_sin;  // per rope, [rows][rope_dim / 2]
   std::unique_ptr<Activations> attn_in, attn_out, ffn_in, ffn_mid, head_in;

@@ -22,7 +22,7 @@ constexpr double kWantedLive = 0.96;
 constexpr double kWantedTokens = 300;  // per running request, so that the last page of each weighs as in a chat
 
 struct KvUse {
-  double live = 0;             // of the used slots, over all steps
+  double live = 0;  // of the used slots, over all steps
   double tokens_per_sequence = 0;
   double running = 0;
 };

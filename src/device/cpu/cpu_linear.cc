@@ -204,7 +204,8 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
   const auto padded = static_cast<int32_t>((dim + 15) / 16 * 16);
   const int64_t half = args.rope.dim / 2;
 
-  const auto finish_head = [&](float* head, int64_t index, const float* bias, const Norm& norm, int64_t row, bool rotate) {
+  const auto finish_head = [&](float* head, int64_t index, const float* bias, const Norm& norm, int64_t row,
+                               bool rotate) {
     add_bias(head, bias == nullptr ? nullptr : bias + index * dim, dim);
     if (norm.weight != nullptr) kernels_.rms_norm(head, norm.weight, dim, norm.eps, head);
     if (rotate && half > 0) kernels_.rope(head, args.rope.cos + row * half, args.rope.sin + row * half, half);

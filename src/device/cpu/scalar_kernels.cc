@@ -11,9 +11,9 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/row_ops.inc"
-#include "device/cpu/pack_i8.inc"
-// Needs what stands above.
+// These need what stands above.
 #include "device/cpu/attention_merge.inc"
+#include "device/cpu/pack_i8.inc"
 
 // One strip seen through pack.h's accessors, which know every layout.
 struct Strip {
