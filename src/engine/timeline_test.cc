@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
 
 namespace quire {
 namespace {
@@ -22,6 +26,29 @@ TEST(Timeline, TellsARequestsStory) {
                    R"({"ms":2.0,"event":"admitted","cached_tokens":16,"match_ended":"different","differs_at":17},)"
                    R"({"ms":3.0,"event":"step","rows":4,"step_rows":9,"step_sequences":3},)"
                    R"({"ms":4.0,"event":"choice_finished","choice":1,"reason":"stop"}]})");
+}
+
+// The limit is what a step of 256 sequences can bear beside a scheduler of 60 microseconds.
+TEST(Timeline, AnEventCostsLessThanATenthOfAMicrosecond) {
+  constexpr int kRequests = 256;
+  constexpr int kSteps = 400;
+  Timeline timeline(1000);
+  std::vector<std::string> ids;
+  for (int i = 0; i < kRequests; ++i) {
+    ids.push_back("chatcmpl-0123456789abcdef" + std::to_string(i));
+    timeline.begin(ids.back(), 0, 100);
+  }
+  double best_ns = 1e9;
+  for (int step = 0; step < kSteps; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const std::string& id : ids) timeline.add(id, {.time_ns = step, .kind = TraceEvent::Kind::kStep, .rows = 1});
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    if (step > kSteps / 2) best_ns = std::min(best_ns, took.count() / kRequests);
+  }
+  std::cout << "a trace event: " << best_ns << " ns\n";
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LE(best_ns, 100);
+#endif
 }
 
 TEST(Timeline, ForgetsTheOldest) {

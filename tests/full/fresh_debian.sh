@@ -2,8 +2,8 @@
 # fresh_debian.sh [--ci] - the README's two commands on a bare Debian 12, which holds git and nothing else of ours.
 #
 # Makes a minimal root with debootstrap in a temporary folder, clones the committed state of this checkout inside it
-# with nothing of the host but its registry settings, and runs `./dev run` twice: the answers must not be empty, and the
-# second call must not build. With --ci, `.ci/run` follows. Needs root and debootstrap; exits 77 (skipped) without.
+# with nothing of the host but its registry settings, and runs `./dev run` twice and `./dev serve` once: the answers must not be
+# empty, and the later calls must not build. With --ci, `.ci/run` follows. Needs root and debootstrap; exits 77 (skipped) without.
 set -euo pipefail
 
 question="Why is the sky blue?"
@@ -98,6 +98,37 @@ expect $status "installing, building, fetching and answering took at most $build
 answer second
 expect $((characters == 0)) "the second ./dev run answered $characters characters after $seconds s"
 expect "$(grep -c -e building -e installing "$work/second.log" || true)" "the second ./dev run installed and built nothing"
+
+# The README's main command: a server that prints its URL, answers, and ends in good order.
+cat >"$work/ask.sh" <<'SCRIPT'
+set -euo pipefail
+cd /root/quire
+./dev serve --port 0 >/tmp/serve.out 2>/tmp/serve.err &
+server=$!
+until grep -q http:// /tmp/serve.out; do kill -0 $server; sleep 0.1; done
+url=$(grep -o 'http://[0-9.:]*' /tmp/serve.out | head -n 1)
+python3 - "$url" <<'PYTHON'
+import json, sys, time, urllib.error, urllib.request
+url = sys.argv[1]
+while True:
+    try:
+        urllib.request.urlopen(url + "/ready")
+        break
+    except urllib.error.URLError:
+        time.sleep(0.1)
+body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 16}
+request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"])
+PYTHON
+kill -TERM $server
+wait $server
+SCRIPT
+cp "$work/ask.sh" "$system/tmp/ask.sh"
+status=0
+inside 'bash /tmp/ask.sh' >"$work/served" 2>&1 || status=$?
+sed 's/^/  | /' "$work/served"
+expect "$status" "./dev serve answered and ended with status $status"
+expect $(("$(tr -d '[:space:]' <"$work/served" | wc -m)" == 0)) "the served answer is not empty"
 
 if [ "${1-}" = --ci ]; then
   began=$SECONDS

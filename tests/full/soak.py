@@ -36,7 +36,7 @@ KILLED_CLIENT = """
 import socket, sys
 body = sys.argv[2].encode()
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-s.sendall(b"POST /v1/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: application/json\\r\\nContent-Length: "
+s.sendall(b"POST /v1/completions HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nContent-Type: application/json\\r\\nContent-Length: "
           + str(len(body)).encode() + b"\\r\\n\\r\\n" + body)
 data = b""
 while data.count(b"data: ") < 3:
@@ -222,7 +222,7 @@ def main() -> int:
         return 77
     print(f"seed {options.seed}, {options.seconds:.0f} s", flush=True)
     # A small pool and queue: pages are evicted, requests preempted and refused.
-    with Server("--model", model, "--context", 1024, "--max-seqs", 8, "--max-queued", 6, "--kv-memory", 50,
+    with Server("--model", model, "--context", 1024, "--max-seqs", 8, "--max-queued", 6, "--kv-memory", 36,
                 "--trace-requests", 50) as server:
         before = descriptors(server.process.pid)
         tally = Tally()

@@ -15,9 +15,12 @@ namespace {
 
 #define QUIRE_UNROLL _Pragma("GCC unroll 16")
 #define QUIRE_INLINE inline __attribute__((always_inline))
+// Inlined into one large function, GCC 12 would run the loops out of registers.
+#define QUIRE_APART __attribute__((noinline))
 
 constexpr int kPages = kKeyTile / kPageTokens;
-constexpr float kNoKey = -1e30f;  // running maximum before the first key
+constexpr int64_t kPrefetchTiles = 2;  // how many tiles ahead pages are fetched into L2
+constexpr float kNoKey = -1e30f;       // running maximum before the first key
 
 QUIRE_INLINE __m512 exp_nonpositive(__m512 x) {
   const __m512 clamped = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
@@ -106,21 +109,29 @@ struct Block {
   alignas(64) int32_t weights[kMaxAttentionRows][kKeyTile / Kv::kPerStep];
 };
 
+// Rows [first_row, first_row + kRows) against kTilePages pages of the tile at a time: as many as there are registers for, so
+// that each K line is loaded once for all rows.
 template <class Kv, int kRows>
-void score_rows(Block<Kv>& b, const TilePages& tile, int first_row) {
-  __m512 s[kRows][kPages];
-  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) QUIRE_UNROLL for (int p = 0; p < kPages; ++p) s[r][p] =
-      _mm512_setzero_ps();
-  const uint8_t* pages[kPages];
-  for (int p = 0; p < kPages; ++p) pages[p] = tile.page[p] != nullptr ? tile.page[p] : tile.any;
-  for (int32_t step = 0; step < b.steps; ++step) {
-    QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
-      const __m512i line = _mm512_load_si512(pages[p] + step * 64);
-      QUIRE_UNROLL for (int r = 0; r < kRows; ++r) s[r][p] = Kv::multiply(s[r][p], line, &b.query[first_row + r][step]);
+QUIRE_APART void score_rows(Block<Kv>& b, const TilePages& tile, int first_row) {
+  constexpr int kTilePages = kRows <= 4 ? kPages : 2;
+  for (int first = 0; first < kPages; first += kTilePages) {
+    __m512 s[kRows][kTilePages];
+    const uint8_t* pages[kTilePages];
+    QUIRE_UNROLL for (int p = 0; p < kTilePages; ++p) {
+      pages[p] = tile.page[first + p] != nullptr ? tile.page[first + p] : tile.any;
+      QUIRE_UNROLL for (int r = 0; r < kRows; ++r) s[r][p] = _mm512_setzero_ps();
     }
-  }
-  QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
-    QUIRE_UNROLL for (int p = 0; p < kPages; ++p) _mm512_store_ps(b.scores[first_row + r] + p * 16, s[r][p]);
+    for (int32_t step = 0; step < b.steps; ++step) {
+      QUIRE_UNROLL for (int p = 0; p < kTilePages; ++p) {
+        const __m512i line = _mm512_load_si512(pages[p] + step * 64);
+        QUIRE_UNROLL for (int r = 0; r < kRows; ++r) s[r][p] =
+            Kv::multiply(s[r][p], line, &b.query[first_row + r][step]);
+      }
+    }
+    QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
+      QUIRE_UNROLL for (int p = 0; p < kTilePages; ++p)
+          _mm512_store_ps(b.scores[first_row + r] + (first + p) * 16, s[r][p]);
+    }
   }
 }
 
@@ -160,8 +171,8 @@ float soften_row(Block<Kv>& b, int row, int64_t tile_first, const AttentionState
 
 // out[rows][kBlocks * 16 of d] = out * factor + weights * V.
 template <class Kv, int kRows, int kBlocks>
-void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_t first_d, const float* factors,
-                const AttentionState& state) {
+QUIRE_APART void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_t first_d,
+                            const float* factors, const AttentionState& state) {
   const int32_t dim = b.in.head_dim_padded;
   float* out = state.out + static_cast<int64_t>(first_row) * dim + first_d;
   __m512 o[kRows][kBlocks];
@@ -194,8 +205,10 @@ void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_
 template <class Kv, int kRows>
 void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const float* factors,
            const AttentionState& state) {
+  constexpr int kBlocks = kRows <= 6 ? 4 : 2;
   int32_t d = 0;
-  for (; d + 64 <= b.in.head_dim_padded; d += 64) weigh_rows<Kv, kRows, 4>(b, tile, first_row, d, factors, state);
+  for (; d + kBlocks * 16 <= b.in.head_dim_padded; d += kBlocks * 16)
+    weigh_rows<Kv, kRows, kBlocks>(b, tile, first_row, d, factors, state);
   for (; d < b.in.head_dim_padded; d += 16) weigh_rows<Kv, kRows, 1>(b, tile, first_row, d, factors, state);
 }
 
@@ -212,8 +225,53 @@ TilePages tile_pages(const AttentionRows& in, int64_t tile_first, int64_t seen_f
   return tile;
 }
 
+// The part [from, to) of every page of the tile that begins at token `tile_first`, into L2.
 template <class Kv>
-void attend(const AttentionRows& in, int64_t first, int64_t last, const AttentionState& state) {
+void prefetch_tile(const AttentionRows& in, int64_t tile_first, int64_t from, int64_t to) {
+  for (int64_t token = tile_first; token < tile_first + kKeyTile && token < in.kv_tokens; token += kPageTokens) {
+    const uint8_t* page = in.kv_base + in.page_table[token / kPageTokens] * in.page_stride;
+    for (int64_t at = from; at < to; at += 64) _mm_prefetch(page + at, _MM_HINT_T1);
+  }
+}
+
+// Calls body<rows>(first_row) for runs of at most kMaxRunRows rows.
+constexpr int32_t kMaxRunRows = 8;
+
+#define QUIRE_FOR_ROW_RUNS(rows, kernel, ...)                    \
+  for (int32_t first = 0; first < (rows);) {                     \
+    const int32_t left = (rows)-first;                           \
+    const int32_t run = left < kMaxRunRows ? left : kMaxRunRows; \
+    switch (run) {                                               \
+      case 1:                                                    \
+        kernel<Kv, 1>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      case 2:                                                    \
+        kernel<Kv, 2>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      case 3:                                                    \
+        kernel<Kv, 3>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      case 4:                                                    \
+        kernel<Kv, 4>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      case 5:                                                    \
+        kernel<Kv, 5>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      case 6:                                                    \
+        kernel<Kv, 6>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      case 7:                                                    \
+        kernel<Kv, 7>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+      default:                                                   \
+        kernel<Kv, 8>(b, tile, first, ##__VA_ARGS__);            \
+        break;                                                   \
+    }                                                            \
+    first += run;                                                \
+  }
+
+template <class Kv>
+void attend(const AttentionRows& in, int64_t first_key, int64_t last_key, const AttentionState& state) {
   Block<Kv> b(in);
   int64_t seen_first = in.position[0];
   for (int32_t r = 0; r < in.rows; ++r) {
@@ -224,17 +282,18 @@ void attend(const AttentionRows& in, int64_t first, int64_t last, const Attentio
     state.sum[r] = 0;
   }
   memset(state.out, 0, sizeof(float) * static_cast<size_t>(in.rows) * static_cast<size_t>(in.head_dim_padded));
-  for (int64_t tile_first = first; tile_first < last; tile_first += kKeyTile) {
+  const int64_t half_page = static_cast<int64_t>(in.head_dim_padded) * kPageTokens * Kv::kBytes;
+  for (int64_t tile_first = first_key; tile_first < last_key; tile_first += kKeyTile) {
     if (tile_first + kKeyTile <= seen_first) continue;
     const TilePages tile = tile_pages(in, tile_first, seen_first);
     if (tile.any == nullptr) continue;
+    const int64_t ahead = tile_first + kPrefetchTiles * kKeyTile;
+    prefetch_tile<Kv>(in, ahead, 0, half_page);
+    QUIRE_FOR_ROW_RUNS(in.rows, score_rows)
     float factors[kMaxAttentionRows];
-    int32_t r = 0;
-    for (; r + 4 <= in.rows; r += 4) score_rows<Kv, 4>(b, tile, r);
-    for (; r < in.rows; ++r) score_rows<Kv, 1>(b, tile, r);
-    for (r = 0; r < in.rows; ++r) factors[r] = soften_row(b, r, tile_first, state);
-    for (r = 0; r + 4 <= in.rows; r += 4) weigh<Kv, 4>(b, tile, r, factors, state);
-    for (; r < in.rows; ++r) weigh<Kv, 1>(b, tile, r, factors, state);
+    for (int32_t r = 0; r < in.rows; ++r) factors[r] = soften_row(b, r, tile_first, state);
+    prefetch_tile<Kv>(in, ahead, half_page, 2 * half_page);
+    QUIRE_FOR_ROW_RUNS(in.rows, weigh, factors, state)
   }
 }
 
