@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reports hot loops of the AVX-512 kernels that spill vector registers to the stack.
+"""Reports hot loops of the vector kernels that spill vector registers to the stack.
 
 A kernel keeps its accumulators in registers; one more live value than there are registers, and the compiler stores and
-reloads a 64-byte vector in the innermost loop, which costs more than the arithmetic. No test of results sees that. The
-check disassembles the objects, finds each innermost loop with an int8 or bf16 dot product (vpdpbusd, vdpbf16ps), and
-names the instructions in it that move a zmm register to or from the stack frame. A broadcast from the stack is data,
-not a spill.
+reloads a vector in the innermost loop, which costs more than the arithmetic. No test of results sees that. The check
+disassembles the objects, finds each innermost loop with an int8 or bf16 dot product (vpdpbusd, vpmaddubsw, vdpbf16ps),
+and names the instructions in it that move a zmm or ymm register to or from the stack frame. A broadcast from the stack
+is data, not a spill.
 
 usage: check_spills.py [--strict] OBJECT...      with --strict, exit 1 when a loop spills
 """
@@ -19,7 +19,9 @@ from dataclasses import dataclass
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(\S.*)$")
 JUMP = re.compile(r"^j\w+\s+([0-9a-f]+)\b")
-DOT_PRODUCT = re.compile(r"\b(vpdpbusds?|vdpbf16ps)\b.*%zmm")
+DOT_PRODUCT = re.compile(r"\b(vpdpbusds?|vdpbf16ps|vpmaddubsw)\b.*%[yz]mm")
+VECTOR = re.compile(r"%[yz]mm")
+BROADCAST = re.compile(r"\{1to|^vp?broadcast")
 STACK_OPERAND = re.compile(r"\((%rsp|%rbp)[,)]")
 
 
@@ -67,14 +69,15 @@ def hot_loops(disassembly: str) -> list[Loop]:
             spills = [
                 f"{address:x}: {text}"
                 for address, text in texts
-                if "%zmm" in text and "{1to" not in text and (operand := STACK_OPERAND.search(text)) and operand[1] in frame
+                if VECTOR.search(text) and not BROADCAST.search(text) and (operand := STACK_OPERAND.search(text))
+                and operand[1] in frame
             ]
             found.append(Loop(name, first, last, spills))
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Report hot AVX-512 loops with vector registers spilled to the stack.")
+    parser = argparse.ArgumentParser(description="Report hot loops with vector registers spilled to the stack.")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a loop spills")
     parser.add_argument("objects", nargs="+")
     arguments = parser.parse_args()

@@ -30,6 +30,10 @@ class CheckSpillsTest(unittest.TestCase):
         self.assertIn("kernel: loop", output)
         self.assertIn("vmovdqa64 0x40(%rsp),%zmm1", output)
 
+    def test_half_width_registers_count_too(self):
+        loop = "1: vpmaddubsw %ymm2, %ymm1, %ymm0\n vmovdqa %ymm0, 64(%rsp)\n jne 1b"
+        self.assertEqual(check(loop, "--strict")[0], 1)
+
     def test_without_strict_it_only_reports(self):
         code, output = check("1: vmovdqa64 64(%rsp), %zmm1\n vdpbf16ps (%rdi), %zmm1, %zmm0\n jne 1b")
         self.assertEqual(code, 0)
@@ -42,6 +46,8 @@ class CheckSpillsTest(unittest.TestCase):
 
     def test_a_broadcast_from_the_stack_is_data(self):
         self.assertEqual(check("1: vpdpbusd 64(%rsp){1to16}, %zmm1, %zmm0\n jne 1b", "--strict")[0], 0)
+        load = "1: vpbroadcastd 64(%rsp), %ymm2\n vpmaddubsw %ymm2, %ymm1, %ymm0\n jne 1b"
+        self.assertEqual(check(load, "--strict"), (0, "1 hot loops, 0 with spills\n"))
 
     def test_rbp_counts_only_as_frame_pointer(self):
         loop = "1: vmovdqa64 64(%rbp), %zmm1\n vpdpbusd (%rdi), %zmm1, %zmm0\n jne 1b"

@@ -58,7 +58,7 @@ std::vector<OptionRow> model_rows() {
        .section = kModelSection,
        .value_name = "ISA",
        .help = "instruction set of the kernels; auto: the fastest that this processor has",
-       .choices = {"auto", "scalar", "avx512"},
+       .choices = {"auto", "scalar", "avx2", "avx512"},
        .in_environment = true},
       {.name = "threads",
        .member = &Options::threads,

@@ -53,7 +53,7 @@ TEST(OptionTable, SpellsNamesForEveryPlace) {
   EXPECT_EQ(json_key(row), "stop_token_ids");
   EXPECT_EQ(environment_name(row), "QUIRE_STOP_TOKEN_IDS");
   EXPECT_EQ(range_text(*find_option("top-p")), "above 0, at most 1");
-  EXPECT_EQ(range_text(*find_option("isa")), "auto, scalar or avx512");
+  EXPECT_EQ(range_text(*find_option("isa")), "auto, scalar, avx2 or avx512");
   EXPECT_EQ(range_text(*find_option("seed")), "0 or more");
   EXPECT_EQ(range_text(*find_option("min-p")), "0 to 1");
   EXPECT_EQ(range_text(*find_option("top-k")), "0 or more");
@@ -92,7 +92,7 @@ TEST(SetOption, SaysWhatIsWrongAndWhatItTakes) {
       {"top-p", "0", "--top-p is 0; it takes a number of above 0, at most 1"},
       {"top-p", "1.01", "--top-p is 1.01; it takes a number of above 0, at most 1"},
       {"seed", "-1", "--seed is \"-1\"; it takes a whole number of 0 or more"},
-      {"isa", "sse", "--isa is \"sse\"; it takes auto, scalar or avx512"},
+      {"isa", "sse", "--isa is \"sse\"; it takes auto, scalar, avx2 or avx512"},
       {"stop-token-ids", "1,,2", "--stop-token-ids is \"1,,2\"; it takes a list of whole numbers of 0 to 2147483647"},
       {"stop-token-ids", "1,-2", "--stop-token-ids is 1,-2; it takes a list of whole numbers of 0 to 2147483647"},
       {"raw", "yes", "--raw is \"yes\"; it takes true or false"},

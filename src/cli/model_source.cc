@@ -22,6 +22,7 @@ ComputeMode compute_mode(const std::string& name) { return name == "f32" ? Compu
 
 Isa isa(const std::string& name) {
   if (name == "scalar") return Isa::kScalar;
+  if (name == "avx2") return Isa::kAvx2;
   return name == "avx512" ? Isa::kAvx512 : Isa::kAuto;
 }
 

@@ -182,7 +182,7 @@ class Device {
 };
 
 struct CpuDeviceOptions {
-  enum class Isa { kAuto, kScalar, kAvx512 };
+  enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
   Isa isa = Isa::kAuto;
   int threads = 1;
   bool adapt_threads = true;  // use fewer while other programs take cores

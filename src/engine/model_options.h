@@ -10,7 +10,7 @@ enum class ComputeMode {
   kDefault,  // int8 or bf16 activations as the weights suggest, bf16 KV
   kF32,      // f32 activations and f32 KV: for exactness, not for speed
 };
-enum class Isa { kAuto, kScalar, kAvx512 };
+enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
 
 struct ModelOptions {
   std::string model_path;  // a .gguf file or a checkpoint directory

@@ -37,6 +37,9 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
     case Isa::kScalar:
       device.isa = CpuDeviceOptions::Isa::kScalar;
       break;
+    case Isa::kAvx2:
+      device.isa = CpuDeviceOptions::Isa::kAvx2;
+      break;
     case Isa::kAvx512:
       device.isa = CpuDeviceOptions::Isa::kAvx512;
       break;

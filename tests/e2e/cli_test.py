@@ -57,7 +57,7 @@ def test_bad_flags():
         (["run", "--jsonl=1"], "--jsonl takes no value"),
         (["run", "--jsonl", "x"], "leave the prompt on the command line out"),
         (["run", "--stop", "", "-m", LLAMA, "x"], "empty"),
-        (["score", "--isa", "sse", "x"], "--isa is \"sse\"; it takes auto, scalar or avx512"),
+        (["score", "--isa", "sse", "x"], "--isa is \"sse\"; it takes auto, scalar, avx2 or avx512"),
         (["score", "--compute", "f64", "x"], "default or f32"),
         (["template", "--template-file", LLAMA / "config.json", "--now", "yesterday", "x"], "2026-01-02T03:04:05"),
         (["pull", "no-such-model"], ["no-such-model", "smollm2-135m-instruct"]),

@@ -22,17 +22,12 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << dtype_info(c.dtype).name << (c.isa == CpuDeviceOptions::Isa::kScalar ? " scalar" : " avx512")
-       << (c.f32 ? " f32" : "");
+  *out << dtype_info(c.dtype).name << " " << isa_name(c.isa) << (c.f32 ? " f32" : "");
 }
 
 uint64_t test_seed() {
   const char* given = std::getenv("QUIRE_TEST_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
-
-bool lacks_isa(const Status& status) {
-  return status.code() == StatusCode::kUnsupported && status.message().find("--isa") != std::string::npos;
 }
 
 // One random run: every sequence is fed to its end in random portions, several sequences a step.
@@ -145,8 +140,8 @@ class Invariance : public testing::TestWithParam<Case> {};
 
 TEST_P(Invariance, RowsDoNotDependOnTheirStep) {
   const Case& c = GetParam();
-  const std::string path = testing::TempDir() + "/quire-invariance-" + std::to_string(static_cast<int>(c.dtype)) +
-                           (c.isa == CpuDeviceOptions::Isa::kScalar ? "-s" : "-v") + (c.f32 ? "-f" : "-d") + ".gguf";
+  const std::string path = testing::TempDir() + "/quire-invariance-" + std::to_string(static_cast<int>(c.dtype)) + "-" +
+                           isa_name(c.isa) + (c.f32 ? "-f" : "-d") + ".gguf";
   const uint64_t seed = test_seed();
   write_random_checkpoint(path, c.dtype, seed);
   const bool slow = c.isa == CpuDeviceOptions::Isa::kScalar;
@@ -158,7 +153,7 @@ TEST_P(Invariance, RowsDoNotDependOnTheirStep) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const DTypeInfo& info : all_dtypes()) {
-    for (const auto isa : {CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512}) {
+    for (const auto isa : kEveryIsa) {
       for (const bool f32 : {false, true}) all.push_back({info.dtype, isa, f32});
     }
   }
@@ -177,10 +172,9 @@ TEST_P(LongInvariance, SplitsDoNotShow) {
                    {1700, 530, 40}, test_seed());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiny, LongInvariance,
-    testing::Combine(testing::Values("llama-mqa-sharded", "llama-gqa-llama3rope", "gemma3"),
-                     testing::Values(CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx512), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Tiny, LongInvariance,
+                         testing::Combine(testing::Values("llama-mqa-sharded", "llama-gqa-llama3rope", "gemma3"),
+                                          testing::ValuesIn(kEveryIsa), testing::Bool()));
 
 // A pipeline of two stages gives what one pass over all layers gives.
 TEST(LayerRange, StagesComposeExactly) {

@@ -19,10 +19,13 @@ using nlohmann::json;
 struct Case {
   std::string golden;
   std::string file;
+  CpuDeviceOptions::Isa isa;
   bool f32;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.golden << (c.f32 ? " f32" : " default"); }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.golden << " " << isa_name(c.isa) << (c.f32 ? " f32" : " default");
+}
 
 json read_json(const std::string& path) {
   std::ifstream in(path);
@@ -37,11 +40,11 @@ class RealLogits : public testing::TestWithParam<Case> {
     const std::string path = std::string(directory) + "/" + GetParam().file;
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is missing";
     TestModelOptions options;
-    options.device = {.threads = 2, .f32 = GetParam().f32};
+    options.device = {.isa = GetParam().isa, .threads = 2, .f32 = GetParam().f32};
     options.context = 2048;
     auto model = TestModel::load(path, options);
+    if (!model.ok() && lacks_isa(model.status())) GTEST_SKIP() << model.status().message();
     ASSERT_TRUE(model.ok()) << model.status().message();
-    if ((*model)->model().device().description().starts_with("scalar")) GTEST_SKIP() << "too slow without AVX-512";
     model_ = std::move(*model);
   }
 
@@ -113,15 +116,22 @@ TEST_P(RealLogits, Greedy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, RealLogits,
-                         testing::Values(Case{"smollm2", "smollm2-135m-instruct-q4_1.gguf", true},
-                                         Case{"smollm2", "smollm2-135m-instruct-q4_1.gguf", false},
-                                         Case{"qwen05", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", true},
-                                         Case{"qwen05", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", false},
-                                         Case{"gemma3", "gemma3-270m-q4_k_m.gguf", true},
-                                         Case{"gemma3", "gemma3-270m-q4_k_m.gguf", false},
-                                         Case{"qwen15", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", true},
-                                         Case{"qwen15", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", false}));
+std::vector<Case> cases() {
+  constexpr std::pair<const char*, const char*> kModels[] = {{"smollm2", "smollm2-135m-instruct-q4_1.gguf"},
+                                                             {"qwen05", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"},
+                                                             {"gemma3", "gemma3-270m-q4_k_m.gguf"},
+                                                             {"qwen15", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"}};
+  std::vector<Case> all;
+  for (const auto& [golden, file] : kModels) {
+    for (const auto isa : kEveryIsa) {
+      if (isa == CpuDeviceOptions::Isa::kScalar) continue;  // too slow
+      for (const bool f32 : {true, false}) all.push_back({golden, file, isa, f32});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, RealLogits, testing::ValuesIn(cases()));
 
 }  // namespace
 }  // namespace quire

@@ -5,6 +5,24 @@
 
 namespace quire {
 
+const char* isa_name(CpuDeviceOptions::Isa isa) {
+  switch (isa) {
+    case CpuDeviceOptions::Isa::kAuto:
+      return "auto";
+    case CpuDeviceOptions::Isa::kScalar:
+      return "scalar";
+    case CpuDeviceOptions::Isa::kAvx2:
+      return "avx2";
+    case CpuDeviceOptions::Isa::kAvx512:
+      return "avx512";
+  }
+  return "?";
+}
+
+bool lacks_isa(const Status& status) {
+  return status.code() == StatusCode::kUnsupported && status.message().find("--isa") != std::string::npos;
+}
+
 Result<std::unique_ptr<TestModel>> TestModel::load(const std::string& path, const TestModelOptions& options) {
   auto test = std::make_unique<TestModel>();
   QUIRE_ASSIGN_OR_RETURN(test->checkpoint_, Checkpoint::open(path));

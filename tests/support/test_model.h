@@ -17,6 +17,12 @@
 
 namespace quire {
 
+inline constexpr CpuDeviceOptions::Isa kEveryIsa[] = {CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx2,
+                                                      CpuDeviceOptions::Isa::kAvx512};
+const char* isa_name(CpuDeviceOptions::Isa isa);
+// Whether a model was refused because this CPU lacks the instruction set asked for.
+bool lacks_isa(const Status& status);
+
 struct TestModelOptions {
   CpuDeviceOptions device;
   int64_t context = 512;

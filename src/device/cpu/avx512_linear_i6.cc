@@ -11,9 +11,6 @@ namespace {
 
 }  // namespace
 
-LinearFn avx512_linear_i6(const TileFormat& format, ActKind kind) {
-  return first_match<Format<Quants::kI6, Scale::kSubI8, false, 32, 16>  // Q6_K
-                     >(format, kind);
-}
+LinearFn avx512_linear_i6(const TileFormat& format, ActKind kind) { return first_match(I6Formats{}, format, kind); }
 
 }  // namespace quire::cpu

@@ -11,11 +11,6 @@ namespace {
 
 }  // namespace
 
-LinearFn avx512_linear_i8(const TileFormat& format, ActKind kind) {
-  return first_match<Format<Quants::kI8, Scale::kF16, false, 128, 32>,   // Q8_0, IQ4_NL
-                     Format<Quants::kI8, Scale::kBF16, false, 128, 32>,  // MXFP4
-                     Format<Quants::kI8, Scale::kSubI8, false, 128, 32>  // IQ4_XS
-                     >(format, kind);
-}
+LinearFn avx512_linear_i8(const TileFormat& format, ActKind kind) { return first_match(I8Formats{}, format, kind); }
 
 }  // namespace quire::cpu

@@ -130,14 +130,40 @@ void CpuDevice::parallel(int64_t count, const std::function<void(int64_t, int64_
 }  // namespace quire::cpu
 
 namespace quire {
+namespace {
+
+const cpu::Kernels* best_avx2_kernels() {
+  const cpu::Kernels* with_vnni = cpu::avxvnni_kernels();
+  return with_vnni != nullptr ? with_vnni : cpu::avx2_kernels();
+}
+
+Result<const cpu::Kernels*> kernels_of(CpuDeviceOptions::Isa isa) {
+  const cpu::Kernels* found = nullptr;
+  switch (isa) {
+    case CpuDeviceOptions::Isa::kAuto:
+      found = cpu::avx512_kernels();
+      if (found == nullptr) found = best_avx2_kernels();
+      return found != nullptr ? found : &cpu::scalar_kernels();
+    case CpuDeviceOptions::Isa::kScalar:
+      return &cpu::scalar_kernels();
+    case CpuDeviceOptions::Isa::kAvx2:
+      found = best_avx2_kernels();
+      if (found != nullptr) return found;
+      return unsupported(
+          "--isa avx2: this CPU lacks AVX2, FMA or F16C; leave the choice to quire, or use --isa scalar");
+    case CpuDeviceOptions::Isa::kAvx512:
+      found = cpu::avx512_kernels();
+      if (found != nullptr) return found;
+      return unsupported(
+          "--isa avx512: this CPU lacks AVX-512 VNNI or BF16; leave the choice to quire, or use --isa avx2 or scalar");
+  }
+  QUIRE_CHECK(false);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options) {
-  const cpu::Kernels* kernels = options.isa == CpuDeviceOptions::Isa::kScalar ? nullptr : cpu::avx512_kernels();
-  if (kernels == nullptr && options.isa == CpuDeviceOptions::Isa::kAvx512) {
-    return unsupported(
-        "--isa avx512: this CPU lacks AVX-512 VNNI or BF16; use --isa scalar or leave the choice to quire");
-  }
-  if (kernels == nullptr) kernels = &cpu::scalar_kernels();
+  QUIRE_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, kernels_of(options.isa));
   return std::unique_ptr<Device>(
       std::make_unique<cpu::CpuDevice>(*kernels, options.threads, options.adapt_threads, options.f32));
 }

@@ -124,6 +124,8 @@ struct Kernels {
 };
 
 const Kernels& scalar_kernels();
-const Kernels* avx512_kernels();  // null where the CPU lacks AVX-512 VNNI or BF16
+const Kernels* avx2_kernels();     // null where the CPU lacks AVX2, FMA or F16C
+const Kernels* avxvnni_kernels();  // null where it lacks AVX-VNNI too; the same results as avx2_kernels()
+const Kernels* avx512_kernels();   // null where the CPU lacks AVX-512 VNNI or BF16
 
 }  // namespace quire::cpu

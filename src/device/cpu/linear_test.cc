@@ -133,9 +133,9 @@ TEST(Linear, Int8ActivationsStayNearTheExactProduct) {
   }
 }
 
-TEST(Linear, Avx512MatchesScalar) {
-  const Kernels* fast = avx512_kernels();
-  if (fast == nullptr) GTEST_SKIP() << "this CPU lacks AVX-512 VNNI or BF16";
+// Every format, kind of activations and number of rows of a panel against the scalar kernels.
+void check_against_scalar(const Kernels* fast) {
+  if (fast == nullptr) GTEST_SKIP() << "this CPU lacks the instruction set";
   std::mt19937_64 random(5);
   for (const TileFormat& format : formats()) {
     for (const int64_t k : {int64_t{256}, int64_t{format.super() ? 1024 : 1120}}) {
@@ -161,6 +161,57 @@ TEST(Linear, Avx512MatchesScalar) {
                   << "quants " << static_cast<int>(format.quants) << " rows " << rows;
             }
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, Avx2MatchesScalar) { check_against_scalar(avx2_kernels()); }
+TEST(Linear, AvxVnniMatchesScalar) { check_against_scalar(avxvnni_kernels()); }
+TEST(Linear, Avx512MatchesScalar) { check_against_scalar(avx512_kernels()); }
+
+// Where bf16 is widened to f32, products are exact and fusing the addition changes nothing.
+TEST(Linear, Avx2MultipliesBf16LikeScalar) {
+  if (avx2_kernels() == nullptr) GTEST_SKIP() << "this CPU lacks the instruction set";
+  std::mt19937_64 random(7);
+  const TileFormat format = tile_format(DType::kBF16);
+  const TestStrip strip(format, 448, random);
+  for (const int64_t rows : {1, 2, 3, 4, 6, 8, 12}) {
+    TestRows input(rows, 448, random);
+    std::vector<float> want(static_cast<size_t>(rows * kN));
+    std::vector<float> got(want.size(), NAN);
+    scalar_kernels().linear(format, ActKind::kBF16)(format, strip.view, input.activations.panel(0), want.data(), kN);
+    avx2_kernels()->linear(format, ActKind::kBF16)(format, strip.view, input.activations.panel(0), got.data(), kN);
+    EXPECT_EQ(got, want) << rows << " rows";
+  }
+}
+
+// The largest quants and activations of either sign: 16-bit sums are at their limits.
+TEST(Linear, ExtremesDoNotSaturate) {
+  std::mt19937_64 random(6);
+  for (const TileFormat& format : formats()) {
+    if (!format.integer()) continue;
+    const int64_t k = 512;
+    TestStrip strip(format, k, random);
+    for (const int quants : {0x00, 0xff}) {
+      auto* bytes = reinterpret_cast<uint8_t*>(strip.memory.data());
+      std::memset(bytes + strip.matrix.layout.quants, quants,
+                  static_cast<size_t>(strip.matrix.layout.bytes - strip.matrix.layout.quants));
+      for (const int64_t rows : {4, 12}) {
+        TestRows input(rows, k, random);
+        for (int64_t row = 0; row < rows; ++row) {
+          std::vector<float> values(static_cast<size_t>(k), row % 2 == 0 ? 1.0f : -1.0f);
+          input.activations.store(scalar_kernels(), row, values.data(), 0, k);
+        }
+        const Panel panel = input.activations.panel(0);
+        std::vector<float> want(static_cast<size_t>(rows * kN));
+        scalar_kernels().linear(format, ActKind::kI8)(format, strip.view, panel, want.data(), kN);
+        for (const Kernels* fast : {avx2_kernels(), avxvnni_kernels(), avx512_kernels()}) {
+          if (fast == nullptr) continue;
+          std::vector<float> got(want.size(), NAN);
+          fast->linear(format, ActKind::kI8)(format, strip.view, panel, got.data(), kN);
+          EXPECT_EQ(got, want) << fast->name << " quants " << static_cast<int>(format.quants);
         }
       }
     }

@@ -14,7 +14,9 @@ namespace {
 
 std::vector<const Kernels*> tables() {
   std::vector<const Kernels*> all = {&scalar_kernels()};
-  if (avx512_kernels() != nullptr) all.push_back(avx512_kernels());
+  for (const Kernels* fast : {avx2_kernels(), avxvnni_kernels(), avx512_kernels()}) {
+    if (fast != nullptr) all.push_back(fast);
+  }
   return all;
 }
 
@@ -113,19 +115,51 @@ TEST(RowOps, PackInt8) {
 
 // Element-wise code is one source compiled per instruction set, without contraction: the bits agree.
 TEST(RowOps, EveryIsaGivesTheSameBits) {
-  if (avx512_kernels() == nullptr) GTEST_SKIP() << "this CPU lacks AVX-512 VNNI or BF16";
+  if (tables().size() == 1) GTEST_SKIP() << "this CPU lacks AVX2";
   const auto x = random_values(1000, 4, 7);
   const auto y = random_values(1000, 1, 8);
   std::vector<float> a(1000);
   std::vector<float> b(1000);
-  for (const auto op : {&Kernels::silu_mul, &Kernels::gelu_tanh_mul}) {
-    (scalar_kernels().*op)(x.data(), y.data(), 1000, a.data());
-    (avx512_kernels()->*op)(x.data(), y.data(), 1000, b.data());
-    EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0);
+  for (const Kernels* kernels : tables()) {
+    for (const auto op : {&Kernels::silu_mul, &Kernels::gelu_tanh_mul}) {
+      (scalar_kernels().*op)(x.data(), y.data(), 1000, a.data());
+      (kernels->*op)(x.data(), y.data(), 1000, b.data());
+      EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0) << kernels->name;
+    }
+    scalar_kernels().rms_norm(x.data(), y.data(), 1000, 1e-6f, a.data());
+    kernels->rms_norm(x.data(), y.data(), 1000, 1e-6f, b.data());
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0) << kernels->name;
   }
-  scalar_kernels().rms_norm(x.data(), y.data(), 1000, 1e-6f, a.data());
-  avx512_kernels()->rms_norm(x.data(), y.data(), 1000, 1e-6f, b.data());
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0);
+}
+
+TEST(RowOps, EveryIsaPacksTheSameInt8) {
+  struct Packed {
+    int8_t q[960];
+    float scales[30];
+    int32_t neg16[60];
+    int32_t neg32[30];
+    float scaled[30];
+  };
+  const auto x = random_values(960, 4, 9);
+  const auto pack = [&](const Kernels& kernels) {
+    Packed to;
+    kernels.pack_i8(x.data(), 0, 960,
+                    {.rows = 1,
+                     .slot = 0,
+                     .q = to.q,
+                     .scales = to.scales,
+                     .neg_sums16 = to.neg16,
+                     .neg_sums32 = to.neg32,
+                     .scaled_sums32 = to.scaled,
+                     .bf16 = nullptr,
+                     .f32 = nullptr});
+    return to;
+  };
+  const Packed want = pack(scalar_kernels());
+  for (const Kernels* kernels : tables()) {
+    const Packed got = pack(*kernels);
+    EXPECT_EQ(std::memcmp(&got, &want, sizeof got), 0) << kernels->name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// AVX2 linear kernels of the formats with 6-bit quants.
+
+#include <immintrin.h>
+
+#include "device/cpu/avx2_tables.h"
+
+namespace quire::cpu {
+namespace {
+
+#include "device/cpu/avx2_dot.inc"
+#include "device/cpu/avx2_linear.inc"
+// Needs what stands above.
+#include "device/cpu/avx2_decoded.inc"
+
+}  // namespace
+
+LinearFn avx2_linear_i6(const TileFormat& format, ActKind kind) { return first_match(I6Formats{}, format, kind); }
+
+}  // namespace quire::cpu
