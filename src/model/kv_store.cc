@@ -5,8 +5,16 @@
 
 namespace quire {
 
+namespace {
+
+// Records begin an odd number of cache lines apart, modulo any size of cache: with a power of two in their stride, all
+// pages of one layer and head would compete for the same few sets.
+constexpr int64_t kRecordPadding = 17 * 64;
+
+}  // namespace
+
 int64_t KvStore::page_bytes(const ModelConfig& config, const KvGroup& group, const Device& device) {
-  return group.layers * config.heads.kv_heads * device.kv_head_bytes(config.heads.head_dim);
+  return group.layers * config.heads.kv_heads * device.kv_head_bytes(config.heads.head_dim) + kRecordPadding;
 }
 
 Result<KvStore> KvStore::create(const ModelConfig& config, const Device& device, const std::vector<int64_t>& pages,

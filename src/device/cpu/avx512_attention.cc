@@ -107,6 +107,8 @@ struct Block {
   alignas(64) int32_t query[kMaxAttentionRows][kMaxHeadDim / Kv::kPerStep];
   alignas(64) float scores[kMaxAttentionRows][kKeyTile];
   alignas(64) int32_t weights[kMaxAttentionRows][kKeyTile / Kv::kPerStep];
+  alignas(64) float factors[kMaxAttentionRows];   // for what was summed before this tile
+  alignas(64) float sums[kMaxAttentionRows][16];  // of the weights, by lane
 };
 
 // Rows [first_row, first_row + kRows) against kTilePages pages of the tile at a time: as many as there are registers for, so
@@ -135,50 +137,72 @@ QUIRE_APART void score_rows(Block<Kv>& b, const TilePages& tile, int first_row) 
   }
 }
 
-// Turns a row's scores into weights; masks keys the row does not see. Returns the factor for what was summed before.
+// Scores that count for nothing: below kNoKey, so that a row which sees no key at all gives none of them a weight.
+QUIRE_INLINE __m512 masked_score() { return _mm512_set1_ps(-__builtin_inff()); }
+
+// Caps and masks a row's scores in place. Returns the largest.
 template <class Kv>
-float soften_row(Block<Kv>& b, int row, int64_t tile_first, const AttentionState& state) {
+QUIRE_INLINE float mask_row(Block<Kv>& b, int row, int64_t tile_first) {
   const int64_t last = b.in.position[row] - tile_first;  // inclusive, in the tile
-  const int64_t first = b.in.window > 0 ? last - b.in.window + 1 : -1;
-  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const __m512i from = _mm512_set1_epi32(first < 0 ? 0 : (first > kKeyTile ? kKeyTile : static_cast<int32_t>(first)));
-  const __m512i to = _mm512_set1_epi32(last < 0 ? -1 : (last > kKeyTile ? kKeyTile : static_cast<int32_t>(last)));
+  const int64_t first = b.in.window > 0 ? last - b.in.window + 1 : 0;
+  float* scores = b.scores[row];
   __m512 s[kPages];
-  __mmask16 seen[kPages];
-  __m512 peak = _mm512_set1_ps(kNoKey);
   QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
-    const __m512i key = _mm512_add_epi32(lane, _mm512_set1_epi32(p * 16));
-    seen[p] = _mm512_cmple_epi32_mask(key, to) & _mm512_cmpge_epi32_mask(key, from);
-    s[p] = _mm512_load_ps(b.scores[row] + p * 16);
+    s[p] = _mm512_load_ps(scores + p * 16);
     if (b.in.softcap > 0) s[p] = soft_cap(s[p], b.in.softcap);
-    peak = _mm512_mask_max_ps(peak, seen[p], peak, s[p]);
   }
-  const float tile_max = _mm512_reduce_max_ps(peak);
-  const float old_max = state.max[row];
-  const float new_max = tile_max > old_max ? tile_max : old_max;
-  __m512 sum[kPages];
-  QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
-    const __m512 w = exp_nonpositive(_mm512_sub_ps(s[p], _mm512_set1_ps(new_max)));
-    sum[p] = _mm512_maskz_mov_ps(seen[p], w);
-    Kv::store_weights(sum[p], b.weights[row] + p * 16 / Kv::kPerStep);
+  if (first > 0 || last < kKeyTile - 1 || b.in.softcap > 0) {
+    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i from = _mm512_set1_epi32(first < 0 ? 0 : (first > kKeyTile ? kKeyTile : static_cast<int32_t>(first)));
+    const __m512i to = _mm512_set1_epi32(last < 0 ? -1 : (last > kKeyTile ? kKeyTile : static_cast<int32_t>(last)));
+    QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
+      const __m512i key = _mm512_add_epi32(lane, _mm512_set1_epi32(p * 16));
+      const __mmask16 seen = _mm512_cmple_epi32_mask(key, to) & _mm512_cmpge_epi32_mask(key, from);
+      s[p] = _mm512_mask_mov_ps(masked_score(), seen, s[p]);
+      _mm512_store_ps(scores + p * 16, s[p]);
+    }
   }
-  const float factor = _mm512_cvtss_f32(exp_nonpositive(_mm512_set1_ps(old_max - new_max)));
-  const __m512 total = _mm512_add_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_add_ps(sum[2], sum[3]));
-  state.max[row] = new_max;
-  state.sum[row] = state.sum[row] * factor + _mm512_reduce_add_ps(total);
-  return factor;
+  return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(s[0], s[1]), _mm512_max_ps(s[2], s[3])));
+}
+
+// Turns the scores of a tile into weights and sets each row's factor for what was summed before. One pass over all rows
+// for each part of the work: the steps of a single row wait for each other, those of different rows do not.
+template <class Kv>
+QUIRE_APART void soften(Block<Kv>& b, int64_t tile_first, const AttentionState& state) {
+  alignas(64) float old_max[kMaxAttentionRows];
+  alignas(64) float new_max[kMaxAttentionRows];
+  for (int32_t r = 0; r < b.in.rows; ++r) {
+    const float tile_max = mask_row(b, r, tile_first);
+    old_max[r] = state.max[r];
+    new_max[r] = tile_max > old_max[r] ? tile_max : old_max[r];
+    state.max[r] = new_max[r];
+  }
+  for (int32_t r = 0; r < b.in.rows; r += 16) {
+    const __m512 change = _mm512_sub_ps(_mm512_load_ps(old_max + r), _mm512_load_ps(new_max + r));
+    _mm512_store_ps(b.factors + r, exp_nonpositive(change));
+  }
+  for (int32_t r = 0; r < b.in.rows; ++r) {
+    const __m512 max = _mm512_set1_ps(new_max[r]);
+    __m512 w[kPages];
+    QUIRE_UNROLL for (int p = 0; p < kPages; ++p) {
+      w[p] = exp_nonpositive(_mm512_sub_ps(_mm512_load_ps(b.scores[r] + p * 16), max));
+      Kv::store_weights(w[p], b.weights[r] + p * 16 / Kv::kPerStep);
+    }
+    const __m512 total = _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3]));
+    _mm512_store_ps(b.sums[r], _mm512_fmadd_ps(_mm512_load_ps(b.sums[r]), _mm512_set1_ps(b.factors[r]), total));
+  }
 }
 
 // out[rows][kBlocks * 16 of d] = out * factor + weights * V.
 template <class Kv, int kRows, int kBlocks>
 QUIRE_APART void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first_row, int32_t first_d,
-                            const float* factors, const AttentionState& state) {
+                            const AttentionState& state) {
   const int32_t dim = b.in.head_dim_padded;
   float* out = state.out + static_cast<int64_t>(first_row) * dim + first_d;
   __m512 o[kRows][kBlocks];
   QUIRE_UNROLL for (int r = 0; r < kRows; ++r) {
     QUIRE_UNROLL for (int d = 0; d < kBlocks; ++d) {
-      o[r][d] = _mm512_mul_ps(_mm512_loadu_ps(out + r * dim + d * 16), _mm512_set1_ps(factors[first_row + r]));
+      o[r][d] = _mm512_mul_ps(_mm512_loadu_ps(out + r * dim + d * 16), _mm512_set1_ps(b.factors[first_row + r]));
     }
   }
   const int64_t v_offset = static_cast<int64_t>(dim) * kPageTokens * Kv::kBytes;
@@ -203,13 +227,12 @@ QUIRE_APART void weigh_rows(const Block<Kv>& b, const TilePages& tile, int first
 }
 
 template <class Kv, int kRows>
-void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const float* factors,
-           const AttentionState& state) {
+void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const AttentionState& state) {
   constexpr int kBlocks = kRows <= 6 ? 4 : 2;
   int32_t d = 0;
   for (; d + kBlocks * 16 <= b.in.head_dim_padded; d += kBlocks * 16)
-    weigh_rows<Kv, kRows, kBlocks>(b, tile, first_row, d, factors, state);
-  for (; d < b.in.head_dim_padded; d += 16) weigh_rows<Kv, kRows, 1>(b, tile, first_row, d, factors, state);
+    weigh_rows<Kv, kRows, kBlocks>(b, tile, first_row, d, state);
+  for (; d < b.in.head_dim_padded; d += 16) weigh_rows<Kv, kRows, 1>(b, tile, first_row, d, state);
 }
 
 // Pages of the tile that start inside [seen_first, kv_tokens).
@@ -279,7 +302,7 @@ void attend(const AttentionRows& in, int64_t first_key, int64_t last_key, const 
     const int64_t start = in.window > 0 && in.position[r] >= in.window ? in.position[r] - in.window + 1 : 0;
     seen_first = start < seen_first ? start : seen_first;
     state.max[r] = kNoKey;
-    state.sum[r] = 0;
+    _mm512_store_ps(b.sums[r], _mm512_setzero_ps());
   }
   memset(state.out, 0, sizeof(float) * static_cast<size_t>(in.rows) * static_cast<size_t>(in.head_dim_padded));
   const int64_t half_page = static_cast<int64_t>(in.head_dim_padded) * kPageTokens * Kv::kBytes;
@@ -290,11 +313,11 @@ void attend(const AttentionRows& in, int64_t first_key, int64_t last_key, const 
     const int64_t ahead = tile_first + kPrefetchTiles * kKeyTile;
     prefetch_tile<Kv>(in, ahead, 0, half_page);
     QUIRE_FOR_ROW_RUNS(in.rows, score_rows)
-    float factors[kMaxAttentionRows];
-    for (int32_t r = 0; r < in.rows; ++r) factors[r] = soften_row(b, r, tile_first, state);
+    soften(b, tile_first, state);
     prefetch_tile<Kv>(in, ahead, half_page, 2 * half_page);
-    QUIRE_FOR_ROW_RUNS(in.rows, weigh, factors, state)
+    QUIRE_FOR_ROW_RUNS(in.rows, weigh, state)
   }
+  for (int32_t r = 0; r < in.rows; ++r) state.sum[r] = _mm512_reduce_add_ps(_mm512_load_ps(b.sums[r]));
 }
 
 }  // namespace
