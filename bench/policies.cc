@@ -1,11 +1,11 @@
 // What the batching policies are worth on this machine: the same requests through the same engine, model and kernels
 // under each policy in turn.
 //
-//   quire_policy_bench MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS [LOADS]]]]]
+//   quire_policy_bench MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS [LOADS [POLICIES]]]]]]
 //
 // Three loads: all requests at once with exponentially distributed answer lengths ("exponential"), all at once with equal
 // lengths, where static batching loses nothing ("equal"), and Poisson arrivals ("poisson") at half of what the mixed
-// policy serves. LOADS names some of them, comma-separated. Prints Markdown.
+// policy serves. LOADS and POLICIES name some of them, comma-separated. Prints Markdown.
 
 #include <algorithm>
 #include <chrono>
@@ -36,8 +36,14 @@ struct Setup {
   int64_t slots = 8;
   int threads = 2;
   std::string loads = "exponential,equal,poisson";
+  std::string policies = "static-padded,static,dynamic,continuous,mixed";
 
-  bool has(const char* load) const { return loads.find(load) != std::string::npos; }
+  bool has(const char* load) const { return names(loads, load); }
+  bool has(PolicyKind policy) const { return names(policies, policy_name(policy)); }
+
+  static bool names(const std::string& list, std::string_view name) {
+    return ("," + list + ",").find("," + std::string(name) + ",") != std::string::npos;
+  }
 };
 
 struct Arrival {
@@ -90,8 +96,8 @@ Result<std::unique_ptr<TestEngine>> make_engine(const Setup& setup, PolicyKind p
   options.scheduler.max_seqs = setup.slots;
   options.scheduler.policy.kind = policy;
   options.scheduler.policy.batch_size = setup.slots;
-  // Static and dynamic batches wait for company, but not for ever.
-  options.scheduler.policy.max_delay_ns = 200'000'000;
+  // Static batches wait until they are full, though not for ever; dynamic ones go after a moment with what there is.
+  options.scheduler.policy.max_delay_ns = policy == PolicyKind::kDynamic ? 50'000'000 : 10'000'000'000;
   return TestEngine::create(options);
 }
 
@@ -140,6 +146,7 @@ Status print_table(const Setup& setup, const char* title, bool equal_lengths, do
       "|---|---|---|---|---|---|\n",
       title);
   for (const PolicyKind policy : kPolicies) {
+    if (!setup.has(policy)) continue;
     QUIRE_ASSIGN_OR_RETURN(const Outcome outcome, measure(setup, policy, equal_lengths, rate));
     std::printf("| %s | %.1f | %.2f | %.2f | %.2f | %lld |\n", std::string(policy_name(policy)).c_str(),
                 outcome.tokens_per_s, outcome.requests_per_s, outcome.mean_latency_s, outcome.p99_latency_s,
@@ -166,7 +173,7 @@ Status run(const Setup& setup) {
 int main(int argc, char** argv) {
   quire::Setup setup;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS [LOADS]]]]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s MODEL [REQUESTS [MEAN_TOKENS [SLOTS [THREADS [LOADS [POLICIES]]]]]]\n", argv[0]);
     return 2;
   }
   setup.model = argv[1];
@@ -175,6 +182,7 @@ int main(int argc, char** argv) {
   if (argc > 4) setup.slots = std::atoll(argv[4]);
   if (argc > 5) setup.threads = std::atoi(argv[5]);
   if (argc > 6) setup.loads = argv[6];
+  if (argc > 7) setup.policies = argv[7];
   const quire::Status status = quire::run(setup);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
   return status.ok() ? 0 : 2;

@@ -32,10 +32,10 @@ def free_port() -> int:
 
 
 class Server:
-    def __init__(self, quire: str, model: str, policy: str):
+    def __init__(self, quire: str, model: str, policy: str, *arguments: str):
         self.url = f"http://127.0.0.1:{free_port()}"
         self.process = subprocess.Popen(
-            [quire, "serve", "--model", model, "--policy", policy, "--port", self.url.rsplit(":")[-1]],
+            [quire, "serve", "--model", model, "--policy", policy, "--port", self.url.rsplit(":")[-1], *arguments],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while True:
             try:
@@ -53,8 +53,8 @@ class Server:
         self.process.terminate()
         self.process.wait()
 
-    def complete(self, prompt: list[int], tokens: int, stream: bool = False):
-        body = {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True, "stream": stream}
+    def complete(self, prompt: list[int], tokens: int, stream: bool = False, **more):
+        body = {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True, "stream": stream} | more
         request = urllib.request.Request(self.url + "/v1/completions", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
         return urllib.request.urlopen(request, timeout=300)
@@ -90,7 +90,8 @@ def shared_prefix(server: Server) -> None:
 
 def follow(server: Server, gaps: list) -> None:
     last = None
-    for line in server.complete(ids(40), 400, stream=True):
+    # Log-probabilities, so that a token which is half a character sends an event of its own as well.
+    for line in server.complete(ids(40), 400, stream=True, logprobs=0):
         if line.startswith(b"data: {"):
             now = time.monotonic()
             if last is not None:

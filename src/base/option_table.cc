@@ -77,6 +77,15 @@ std::vector<OptionRow> model_rows() {
        .help = "on: compute with fewer threads while other programs take cores; results do not depend on it",
        .choices = {"on", "off"},
        .in_environment = true},
+      {.name = "attention",
+       .member = &Options::attention,
+       .commands = kRun | kScore | kServe | kBench,
+       .section = kModelSection,
+       .value_name = "METHOD",
+       .help =
+           "flash; for measuring what it saves: per-head reads K and V anew for each head, full keeps all scores in "
+           "memory",
+       .choices = {"flash", "per-head", "full"}},
       {.name = "sequences",
        .member = &Options::sequences,
        .commands = kInspect,

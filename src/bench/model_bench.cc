@@ -135,10 +135,15 @@ Status bench_model(const ModelOptions& options, const std::vector<ModelWork>& wo
                 .tokens = std::min<int64_t>(work.tokens, 8),
                 .depth = work.depth,
                 .sequences = work.sequences});
+    const int64_t kv_bytes = bench.model->device().kv_bytes_read();
     for (int i = 0; i < repeats; ++i) {
       if (decode) probes += probe.measure();
       speed.tokens_per_s.push_back(run(bench, work));
     }
+    // Decoding runs one step more than it times.
+    const int64_t tokens = repeats * (decode ? (work.tokens + 1) * work.sequences : work.tokens);
+    speed.kv_bytes =
+        static_cast<double>(bench.model->device().kv_bytes_read() - kv_bytes) / static_cast<double>(tokens);
     if (decode) speed.probe_gbps = (probes + probe.measure()) / (repeats + 1);
     std::vector<double> sorted = speed.tokens_per_s;
     std::sort(sorted.begin(), sorted.end());

@@ -119,8 +119,8 @@ Status bench_whole_model(const Options& options) {
   ThreadPool pool(thread_count(options));
   const ComputeRoof roof = measure_compute_roof(pool);
   if (!options.json) {
-    std::printf("%-22s %25s %8s %8s %9s %12s\n", "", "tok/s, median (range)", "ms/step", "of int8", "GB/s",
-                "of the probe");
+    std::printf("%-22s %25s %8s %8s %9s %12s %12s\n", "", "tok/s, median (range)", "ms/step", "of int8", "GB/s",
+                "of the probe", "KV MB/token");
   }
   return bench_model(model_options(options, path), works, static_cast<int>(options.repeats), [&](const ModelSpeed& s) {
     const Spread speed = spread_of(s.tokens_per_s);
@@ -131,16 +131,17 @@ Status bench_whole_model(const Options& options) {
           .real("tokens_per_s", speed.median)
           .real("low", speed.low)
           .real("high", speed.high)
+          .real("kv_bytes_per_token", s.kv_bytes)
           .real("gops", s.gops)
           .real("of_int8_roof", roof.int8_gops > 0 ? s.gops / roof.int8_gops : 0);
       if (decode) object.real("read_gbps", s.read_gbps).real("probe_gbps", s.probe_gbps);
       std::printf("%s\n", object.line().c_str());
     } else {
       const std::string range = fixed(speed.median, 1) + " (" + fixed(speed.low, 1) + "-" + fixed(speed.high, 1) + ")";
-      std::printf("%-22s %25s %8s %8s %9s %12s\n", work_name(s.work).c_str(), range.c_str(),
+      std::printf("%-22s %25s %8s %8s %9s %12s %12s\n", work_name(s.work).c_str(), range.c_str(),
                   decode ? fixed(1e3 * static_cast<double>(s.work.sequences) / speed.median, 2).c_str() : "",
                   percent(s.gops, roof.int8_gops).c_str(), decode ? fixed(s.read_gbps, 1).c_str() : "",
-                  decode ? percent(s.read_gbps, s.probe_gbps).c_str() : "");
+                  decode ? percent(s.read_gbps, s.probe_gbps).c_str() : "", fixed(s.kv_bytes / 1e6, 2).c_str());
     }
     std::fflush(stdout);
   });

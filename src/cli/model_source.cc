@@ -20,6 +20,11 @@ std::string environment(const char* name) {
 
 ComputeMode compute_mode(const std::string& name) { return name == "f32" ? ComputeMode::kF32 : ComputeMode::kDefault; }
 
+Attention attention(const std::string& name) {
+  if (name == "per-head") return Attention::kPerHead;
+  return name == "full" ? Attention::kFullScores : Attention::kFlash;
+}
+
 Isa isa(const std::string& name) {
   if (name == "scalar") return Isa::kScalar;
   if (name == "avx2") return Isa::kAvx2;
@@ -78,6 +83,7 @@ ModelOptions model_options(const Options& options, std::string path) {
           .isa = isa(options.isa),
           .threads = static_cast<int>(options.threads),
           .adapt_threads = options.adapt_threads == "on",
+          .attention = attention(options.attention),
           .context = options.context};
 }
 

@@ -150,6 +150,7 @@ class Device {
 
   virtual std::string description() const = 0;   // "avx512, int8 activations, bf16 KV, 2 threads"
   virtual ThreadUse threads() const = 0;         // any thread
+  virtual int64_t kv_bytes_read() const = 0;     // of pages, by attention since the start, counted tile by tile
   virtual int64_t scalar_fallbacks() const = 0;  // linears whose format has no kernel here
 
   virtual int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const = 0;
@@ -181,15 +182,20 @@ class Device {
   virtual void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) = 0;
 };
 
+// How attention goes over keys and heads. kFlash is the one to use; the others are what it is measured against, with the
+// same dot products: all heads of a KV head one by one, and the whole matrix of scores in memory.
+enum class AttentionMethod { kFlash, kPerHead, kFullScores };
+
 struct CpuDeviceOptions {
   enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
   Isa isa = Isa::kAuto;
   int threads = 1;
   bool adapt_threads = true;  // use fewer while other programs take cores
   bool f32 = false;           // f32 activations and KV
+  AttentionMethod attention = AttentionMethod::kFlash;
 };
 
-// Fails when the CPU lacks the instruction set asked for.
+// Fails when the CPU lacks the instruction set asked for, or the instruction set the attention method.
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options);
 
 }  // namespace quire

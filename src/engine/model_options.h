@@ -10,6 +10,8 @@ enum class ComputeMode {
   kDefault,  // int8 or bf16 activations as the weights suggest, bf16 KV
   kF32,      // f32 activations and f32 KV: for exactness, not for speed
 };
+// What flash attention is measured against (device/device.h, AttentionMethod).
+enum class Attention { kFlash, kPerHead, kFullScores };
 enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
 
 struct ModelOptions {
@@ -18,7 +20,8 @@ struct ModelOptions {
   Isa isa = Isa::kAuto;
   int threads = 0;            // 0: the cores this process may use
   bool adapt_threads = true;  // use fewer while other programs take cores
-  int64_t context = 0;        // tokens; 0: the trained context, or less where memory is short
+  Attention attention = Attention::kFlash;
+  int64_t context = 0;  // tokens; 0: the trained context, or less where memory is short
 };
 
 }  // namespace quire

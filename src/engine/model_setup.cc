@@ -1,8 +1,10 @@
 #include "engine/model_setup.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "base/thread_pool.h"
 
@@ -20,6 +22,16 @@ int64_t read_number(const char* path) {
   int64_t value = -1;
   file >> value;
   return file ? value : -1;
+}
+
+// The number behind `name` in a file of lines "NAME NUMBER kB"; 0 where there is none.
+int64_t read_kib(const char* path, std::string_view name) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(name)) return std::strtoll(line.c_str() + name.size(), nullptr, 10);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -46,6 +58,17 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
   }
   device.threads = options.threads == 0 ? ThreadPool::usable_cores() : options.threads;
   device.adapt_threads = options.adapt_threads;
+  switch (options.attention) {
+    case Attention::kFlash:
+      device.attention = AttentionMethod::kFlash;
+      break;
+    case Attention::kPerHead:
+      device.attention = AttentionMethod::kPerHead;
+      break;
+    case Attention::kFullScores:
+      device.attention = AttentionMethod::kFullScores;
+      break;
+  }
   device.f32 = options.compute == ComputeMode::kF32;
   return make_cpu_device(device);
 }
@@ -72,15 +95,10 @@ KvCacheConfig kv_cache_config(const ModelConfig& config, const std::vector<int64
 
 int64_t tokenizer_bytes(int64_t vocab_size) { return vocab_size * kTokenizerBytesPerToken; }
 
+int64_t anonymous_memory_bytes() { return read_kib("/proc/self/status", "RssAnon:") * 1024; }
+
 int64_t available_memory_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string name;
-  std::string rest;
-  int64_t kib = 0;
-  int64_t available = 0;
-  while (meminfo >> name >> kib && std::getline(meminfo, rest)) {
-    if (name == "MemAvailable:") available = kib * 1024;
-  }
+  int64_t available = read_kib("/proc/meminfo", "MemAvailable:") * 1024;
   const int64_t limit = read_number("/sys/fs/cgroup/memory.max");
   const int64_t current = read_number("/sys/fs/cgroup/memory.current");
   if (limit >= 0 && current >= 0) available = std::min(available, std::max<int64_t>(limit - current, 0));

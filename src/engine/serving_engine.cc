@@ -117,6 +117,7 @@ class ServingEngine final : public Engine {
   std::atomic<int64_t> running_{0};
   std::atomic<double> requests_per_second_{0};
   std::atomic<int> active_threads_{0};
+  std::atomic<int64_t> loaded_bytes_{0};  // anonymous memory when loading had ended; KV pages are taken as they fill
   std::thread thread_;
 };
 
@@ -224,6 +225,7 @@ Status ServingEngine::load() {
   limits.touch_kv = false;
   QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*checkpoint_, config_, std::move(device), limits, nullptr));
   runner_ = std::make_unique<Runner>(std::move(model), std::max(options_.scheduler.max_seqs, kScoreRows));
+  loaded_bytes_.store(anonymous_memory_bytes());
   return {};
 }
 
@@ -314,9 +316,13 @@ std::string ServingEngine::describe_json() const {
   json["kv_cache"] = {{"layout", options_.kv_layout == KvLayout::kPaged ? "paged" : "contiguous"},
                       {"page_tokens", kPageTokens},
                       {"groups", groups}};
-  json["memory_bytes"] = {{"weights", plan_.weight_bytes},      {"kv_cache", plan_.kv_bytes},
-                          {"workspace", plan_.workspace_bytes}, {"tokenizer", plan_.tokenizer_bytes},
-                          {"total", plan_.total_bytes()},       {"budget", plan_.budget_bytes}};
+  json["memory_bytes"] = {{"weights", plan_.weight_bytes},
+                          {"kv_cache", plan_.kv_bytes},
+                          {"workspace", plan_.workspace_bytes},
+                          {"tokenizer", plan_.tokenizer_bytes},
+                          {"total", plan_.total_bytes()},
+                          {"budget", plan_.budget_bytes},
+                          {"held_after_loading", loaded_bytes_.load()}};
   const auto feature = [](bool on, const char* why) { return nlohmann::ordered_json{{"on", on}, {"why", why}}; };
   const bool caching = options_.prefix_caching && options_.kv_layout == KvLayout::kPaged;
   json["features"] = {

@@ -85,9 +85,9 @@ class MixedPolicy : public Policy {
     return fits;
   }
 
-  // Predictions miss by so much on either side; a step is planned to end in time where they miss by twice as much. On a
-  // machine that cannot be predicted prompts still go on.
-  static double margin(const StepTimeModel& cost) { return 1 + std::min(0.25, 2 * cost.relative_error()); }
+  // A tenth for what lies between steps, and twice what predictions miss by on average. On a machine that cannot be
+  // predicted prompts still go on.
+  static double margin(const StepTimeModel& cost) { return 1.1 + std::min(0.25, 2 * cost.relative_error()); }
 
   static StepShape with_prompt_rows(const PolicyView& view, int64_t rows) {
     StepShape shape = view.decodes;

@@ -81,8 +81,8 @@ TEST(Policy, MixedKeepsAStepWithinItsLimit) {
   // Decodes alone: 28 ms. The limit is max(2.2 x 28, 50) = 61.6 ms: about 41 rows in all.
   const PolicyChoice choice = choose({}, view);
   EXPECT_TRUE(choice.mix);
-  EXPECT_NEAR(static_cast<double>(choice.prompt_rows), 32, 5);
-  EXPECT_NEAR(static_cast<double>(choose({.least_step_ns = 80 * kMillisecond}, view).prompt_rows), 52, 6);
+  EXPECT_NEAR(static_cast<double>(choice.prompt_rows), 27, 5);
+  EXPECT_NEAR(static_cast<double>(choose({.least_step_ns = 80 * kMillisecond}, view).prompt_rows), 44, 6);
   view.decodes = {100, 100, 0};
   EXPECT_LE(choose({}, view).prompt_rows, 28) << "never more than the step has left";
   view.max_step_rows = 101;

@@ -235,6 +235,13 @@ def test_log_holds_no_prompt_and_reopens():
         assert '"path":"/v1/completions"' in after, after
 
 
+def test_memory_is_what_was_planned():
+    with Server("--model", default_model()) as server:
+        memory = json.loads(server.get("/v1/engine")[2])["memory_bytes"]
+        planned = memory["total"] - memory["kv_cache"]  # whose pages are taken as they fill
+        assert 0.9 < memory["held_after_loading"] / planned < 1.1, memory
+
+
 def test_ready_soon():
     times = []
     for _ in range(3):

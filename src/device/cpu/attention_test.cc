@@ -84,7 +84,7 @@ std::vector<double> plain_attention(const Shape& shape, const PagedKeys& keys, c
   return out;
 }
 
-void check(const Kernels& kernels, bool f32, const Shape& shape, uint64_t seed) {
+void check(const Kernels& kernels, bool f32, const Shape& shape, uint64_t seed, bool full) {
   std::mt19937_64 random(seed);
   const PagedKeys keys(kernels, f32, shape, random);
   AttentionRows in{};
@@ -113,7 +113,9 @@ void check(const Kernels& kernels, bool f32, const Shape& shape, uint64_t seed) 
                              total_memory.data() + 2 * shape.rows};
   std::fill_n(total.max, shape.rows, -1e30f);
   const auto attend = f32 ? kernels.attend_f32 : kernels.attend_bf16;
-  for (int64_t first = 0; first < shape.tokens; first += kKeySplit) {
+  std::vector<float> scores(static_cast<size_t>(shape.rows * (shape.tokens + kKeyTile)));
+  if (full) kernels.attend_full_bf16(in, shape.tokens, scores.data(), total);
+  for (int64_t first = 0; !full && first < shape.tokens; first += kKeySplit) {
     attend(in, first, std::min<int64_t>(first + kKeySplit, shape.tokens), part);
     kernels.merge(shape.rows, keys.padded_, part, total);
   }
@@ -141,7 +143,8 @@ void check_shapes(const Kernels* kernels) {
       {32, 12, 2000, 33, 0, false}, {64, 6, 600, 0, 20.0f, false}, {24, 4, 50, 16, 5.0f, true},
   };
   for (const Shape& shape : shapes) {
-    for (const bool f32 : {false, true}) check(*kernels, f32, shape, 11);
+    for (const bool f32 : {false, true}) check(*kernels, f32, shape, 11, false);
+    if (kernels->attend_full_bf16 != nullptr) check(*kernels, false, shape, 11, true);
   }
 }
 

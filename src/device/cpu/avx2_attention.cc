@@ -15,7 +15,8 @@ namespace {
 #define QUIRE_UNROLL _Pragma("GCC unroll 16")
 #define QUIRE_INLINE inline __attribute__((always_inline))
 
-constexpr int kPages = kKeyTile / kPageTokens;
+#include "device/cpu/attention_tiles.inc"
+
 constexpr float kNoKey = -1e30f;  // running maximum before the first key
 
 QUIRE_INLINE __m256 exp_nonpositive(__m256 x) {
@@ -89,13 +90,6 @@ struct KvF32 {
 };
 
 QUIRE_INLINE __m256i load_half(const uint8_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
-
-// The pages of one tile: null where no row sees a key of the page, or none is stored.
-struct TilePages {
-  const uint8_t* page[kPages];
-  const uint8_t* any;      // one of them, to load from where the result is masked away
-  int32_t tokens[kPages];  // stored in the page, 0 .. 16
-};
 
 // Queries and weights are what the KV type rounds them to, as f32.
 struct Block {
@@ -255,19 +249,6 @@ void weigh_all(const Block& b, const TilePages& tile, const float* factors, cons
   if (b.in.rows - r == 3) weigh<Kv, 3>(b, tile, r, factors, state);
   if (b.in.rows - r == 2) weigh<Kv, 2>(b, tile, r, factors, state);
   if (b.in.rows - r == 1) weigh<Kv, 1>(b, tile, r, factors, state);
-}
-
-// Pages of the tile that start inside [seen_first, kv_tokens).
-TilePages tile_pages(const AttentionRows& in, int64_t tile_first, int64_t seen_first) {
-  TilePages tile = {};
-  for (int p = 0; p < kPages; ++p) {
-    const int64_t token = tile_first + p * kPageTokens;
-    if (token >= in.kv_tokens || token + kPageTokens <= seen_first) continue;
-    tile.page[p] = in.kv_base + in.page_table[token / kPageTokens] * in.page_stride;
-    tile.tokens[p] = in.kv_tokens - token >= kPageTokens ? kPageTokens : static_cast<int32_t>(in.kv_tokens - token);
-    tile.any = tile.page[p];
-  }
-  return tile;
 }
 
 template <class Kv>

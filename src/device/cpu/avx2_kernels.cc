@@ -73,6 +73,7 @@ constexpr Kernels table(const char* name, LinearFn (*linear_kernels)(const TileF
       .linear = linear_kernels,
       .attend_bf16 = avx2_attend_bf16,
       .attend_f32 = avx2_attend_f32,
+      .attend_full_bf16 = nullptr,
       .merge = merge,
       .finish = finish,
       .rms_norm = rms_norm,

@@ -13,12 +13,13 @@
 namespace quire::cpu {
 namespace {
 
+#include "device/cpu/attention_tiles.inc"
+
 #define QUIRE_UNROLL _Pragma("GCC unroll 16")
 #define QUIRE_INLINE inline __attribute__((always_inline))
 // Inlined into one large function, GCC 12 would run the loops out of registers.
 #define QUIRE_APART __attribute__((noinline))
 
-constexpr int kPages = kKeyTile / kPageTokens;
 constexpr int64_t kPrefetchTiles = 2;  // how many tiles ahead pages are fetched into L2
 constexpr float kNoKey = -1e30f;       // running maximum before the first key
 
@@ -89,13 +90,6 @@ struct KvF32 {
       memcpy(to + d, &x, sizeof x);
     }
   }
-};
-
-// The pages of one tile: null where no row sees a key of the page, or none is stored.
-struct TilePages {
-  const uint8_t* page[kPages];
-  const uint8_t* any;      // one of them, to load from where the result is masked away
-  int32_t tokens[kPages];  // stored in the page, 0 .. 16
 };
 
 template <class Kv>
@@ -235,19 +229,6 @@ void weigh(const Block<Kv>& b, const TilePages& tile, int first_row, const Atten
   for (; d < b.in.head_dim_padded; d += 16) weigh_rows<Kv, kRows, 1>(b, tile, first_row, d, state);
 }
 
-// Pages of the tile that start inside [seen_first, kv_tokens).
-TilePages tile_pages(const AttentionRows& in, int64_t tile_first, int64_t seen_first) {
-  TilePages tile = {};
-  for (int p = 0; p < kPages; ++p) {
-    const int64_t token = tile_first + p * kPageTokens;
-    if (token >= in.kv_tokens || token + kPageTokens <= seen_first) continue;
-    tile.page[p] = in.kv_base + in.page_table[token / kPageTokens] * in.page_stride;
-    tile.tokens[p] = in.kv_tokens - token >= kPageTokens ? kPageTokens : static_cast<int32_t>(in.kv_tokens - token);
-    tile.any = tile.page[p];
-  }
-  return tile;
-}
-
 // The part [from, to) of every page of the tile that begins at token `tile_first`, into L2.
 template <class Kv>
 void prefetch_tile(const AttentionRows& in, int64_t tile_first, int64_t from, int64_t to) {
@@ -293,14 +274,21 @@ constexpr int32_t kMaxRunRows = 8;
     first += run;                                                \
   }
 
+int64_t first_key_seen(const AttentionRows& in) {
+  int64_t seen_first = in.position[0];
+  for (int32_t r = 0; r < in.rows; ++r) {
+    const int64_t start = in.window > 0 && in.position[r] >= in.window ? in.position[r] - in.window + 1 : 0;
+    seen_first = start < seen_first ? start : seen_first;
+  }
+  return seen_first;
+}
+
 template <class Kv>
 void attend(const AttentionRows& in, int64_t first_key, int64_t last_key, const AttentionState& state) {
   Block<Kv> b(in);
-  int64_t seen_first = in.position[0];
+  const int64_t seen_first = first_key_seen(in);
   for (int32_t r = 0; r < in.rows; ++r) {
     Kv::load_query(in.q[r], in.head_dim, in.head_dim_padded, in.scale, b.query[r]);
-    const int64_t start = in.window > 0 && in.position[r] >= in.window ? in.position[r] - in.window + 1 : 0;
-    seen_first = start < seen_first ? start : seen_first;
     state.max[r] = kNoKey;
     _mm512_store_ps(b.sums[r], _mm512_setzero_ps());
   }
@@ -320,10 +308,57 @@ void attend(const AttentionRows& in, int64_t first_key, int64_t last_key, const 
   for (int32_t r = 0; r < in.rows; ++r) state.sum[r] = _mm512_reduce_add_ps(_mm512_load_ps(b.sums[r]));
 }
 
+template <class Kv>
+void attend_full(const AttentionRows& in, int64_t last_key, float* scores, const AttentionState& state) {
+  Block<Kv> b(in);
+  const int64_t seen_first = first_key_seen(in);
+  const int64_t first_tile = seen_first / kKeyTile * kKeyTile;
+  const int64_t stride = (last_key - first_tile + kKeyTile - 1) / kKeyTile * kKeyTile;
+  const size_t tile_bytes = sizeof(float) * kKeyTile;
+  for (int32_t r = 0; r < in.rows; ++r) Kv::load_query(in.q[r], in.head_dim, in.head_dim_padded, in.scale, b.query[r]);
+  for (int64_t tile_first = first_tile; tile_first < last_key; tile_first += kKeyTile) {
+    const TilePages tile = tile_pages(in, tile_first, seen_first);
+    QUIRE_FOR_ROW_RUNS(in.rows, score_rows)
+    for (int32_t r = 0; r < in.rows; ++r) {
+      mask_row(b, r, tile_first);
+      memcpy(scores + r * stride + tile_first - first_tile, b.scores[r], tile_bytes);
+    }
+  }
+  for (int32_t r = 0; r < in.rows; ++r) {
+    float* row = scores + r * stride;
+    __m512 peak = _mm512_set1_ps(kNoKey);
+    for (int64_t k = 0; k < stride; k += 16) peak = _mm512_max_ps(peak, _mm512_loadu_ps(row + k));
+    state.max[r] = _mm512_reduce_max_ps(peak);
+    __m512 sum = _mm512_setzero_ps();
+    for (int64_t k = 0; k < stride; k += 16) {
+      const __m512 w = exp_nonpositive(_mm512_sub_ps(_mm512_loadu_ps(row + k), _mm512_set1_ps(state.max[r])));
+      _mm512_storeu_ps(row + k, w);
+      sum = _mm512_add_ps(sum, w);
+    }
+    state.sum[r] = _mm512_reduce_add_ps(sum);
+    b.factors[r] = 1;
+  }
+  memset(state.out, 0, sizeof(float) * static_cast<size_t>(in.rows) * static_cast<size_t>(in.head_dim_padded));
+  for (int64_t tile_first = first_tile; tile_first < last_key; tile_first += kKeyTile) {
+    const TilePages tile = tile_pages(in, tile_first, seen_first);
+    for (int32_t r = 0; r < in.rows; ++r) {
+      for (int p = 0; p < kPages; ++p) {
+        const __m512 w = _mm512_loadu_ps(scores + r * stride + tile_first - first_tile + p * kPageTokens);
+        Kv::store_weights(w, b.weights[r] + p * kPageTokens / Kv::kPerStep);
+      }
+    }
+    QUIRE_FOR_ROW_RUNS(in.rows, weigh, state)
+  }
+}
+
 }  // namespace
 
 void avx512_attend_bf16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state) {
   attend<KvBf16>(rows, first, last, state);
+}
+
+void avx512_attend_full_bf16(const AttentionRows& in, int64_t last, float* scores, const AttentionState& state) {
+  attend_full<KvBf16>(in, last, scores, state);
 }
 
 void avx512_attend_f32(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state) {

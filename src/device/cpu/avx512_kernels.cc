@@ -59,6 +59,7 @@ constexpr Kernels kAvx512 = {
     .linear = linear,
     .attend_bf16 = avx512_attend_bf16,
     .attend_f32 = avx512_attend_f32,
+    .attend_full_bf16 = avx512_attend_full_bf16,
     .merge = merge,
     .finish = finish,
     .rms_norm = rms_norm,

@@ -66,17 +66,20 @@ int64_t CpuDevice::attention_scratch_floats(const HeadShape& shape, int64_t cont
   return kMaxSplitRows * splits * (padded_dim(shape.head_dim) + 2);
 }
 
-void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,
-                       const AttentionState& part) const {
+namespace {
+
+// Rows of one KV head of an item, ordered as its state is: all heads of a token, then the next token.
+AttentionRows rows_of(const AttentionArgs& args, const SequenceSpan& span, int64_t first_token, int64_t tokens,
+                      int64_t kv_head) {
   const HeadShape& shape = args.shape;
   const int64_t group = shape.heads / shape.kv_heads;
   AttentionRows in{};
-  in.rows = static_cast<int32_t>(item.tokens * group);
-  for (int64_t t = 0; t < item.tokens; ++t) {
+  in.rows = static_cast<int32_t>(tokens * group);
+  for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t h = 0; h < group; ++h) {
-      const int64_t row = item.span->first_row + item.first_token + t;
+      const int64_t row = span.first_row + first_token + t;
       in.q[t * group + h] = args.q + (row * shape.heads + kv_head * group + h) * shape.head_dim;
-      in.position[t * group + h] = item.span->first_position + item.first_token + t;
+      in.position[t * group + h] = span.first_position + first_token + t;
     }
   }
   in.head_dim = static_cast<int32_t>(shape.head_dim);
@@ -86,11 +89,50 @@ void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int
   in.softcap = args.softcap;
   in.kv_base = reinterpret_cast<const uint8_t*>(args.kv.base + kv_head * args.kv.head_stride);
   in.page_stride = args.kv.page_stride;
-  in.page_table = item.span->page_table;
-  in.kv_tokens = item.span->first_position + item.span->rows;
-  const int64_t seen_last = in.position[in.rows - 1] + 1;
+  in.page_table = span.page_table;
+  in.kv_tokens = span.first_position + span.rows;
+  return in;
+}
+
+// The keys of [first, last) that some row sees, in whole tiles.
+int64_t tile_keys(const AttentionRows& in, int64_t first, int64_t last) {
+  const int64_t oldest = in.window > 0 ? std::max<int64_t>(0, in.position[0] - in.window + 1) : 0;
+  const int64_t begin = std::max(first, oldest / kKeyTile * kKeyTile);
+  return std::max<int64_t>(0, (last - begin + kKeyTile - 1) / kKeyTile * kKeyTile);
+}
+
+}  // namespace
+
+void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,
+                       const AttentionState& part) {
+  const AttentionRows in = rows_of(args, *item.span, item.first_token, item.tokens, kv_head);
+  const int64_t first = split * kKeySplit;
+  const int64_t last = std::min(first + kKeySplit, in.position[in.rows - 1] + 1);
   const auto kernel = f32_ ? kernels_.attend_f32 : kernels_.attend_bf16;
-  kernel(in, split * kKeySplit, std::min((split + 1) * kKeySplit, seen_last), part);
+  const int64_t key_bytes = kv_head_bytes(args.shape.head_dim) / kPageTokens;
+  if (method_ != AttentionMethod::kPerHead) {
+    kernel(in, first, last, part);
+    kv_bytes_read_.fetch_add(tile_keys(in, first, last) * key_bytes, std::memory_order_relaxed);
+    return;
+  }
+  for (int32_t r = 0; r < in.rows; ++r) {
+    AttentionRows one = in;
+    one.rows = 1;
+    one.q[0] = in.q[r];
+    one.position[0] = in.position[r];
+    kernel(one, first, last, {part.max + r, part.sum + r, part.out + int64_t{r} * in.head_dim_padded});
+    kv_bytes_read_.fetch_add(tile_keys(one, first, last) * key_bytes, std::memory_order_relaxed);
+  }
+}
+
+void CpuDevice::attend_all_scores(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head,
+                                  const AttentionState& total) {
+  const AttentionRows in = rows_of(args, *item.span, item.first_token, item.tokens, kv_head);
+  const int64_t last = in.position[in.rows - 1] + 1;
+  std::vector<float> scores(static_cast<size_t>(in.rows * (last + kKeyTile)));
+  kernels_.attend_full_bf16(in, last, scores.data(), total);
+  kv_bytes_read_.fetch_add(tile_keys(in, 0, last) * kv_head_bytes(args.shape.head_dim) / kPageTokens,
+                           std::memory_order_relaxed);
 }
 
 // Normalizes the state of one KV head and puts its heads into `out`, [tokens][kv_heads * group * head_dim].
@@ -136,7 +178,9 @@ void CpuDevice::attend_whole(const AttentionArgs& args, std::span<const Attentio
       float* out = memory + 2 * floats;
       for (int64_t head = item.first_kv_head; head < item.first_kv_head + item.kv_heads; ++head) {
         clear_state(total, rows, dim);
-        for (int64_t split = item.first_split; split < item.last_split; ++split) {
+        if (method_ == AttentionMethod::kFullScores) attend_all_scores(args, item, head, total);
+        for (int64_t split = item.first_split; method_ != AttentionMethod::kFullScores && split < item.last_split;
+             ++split) {
           attend(args, item, head, split, part);
           kernels_.merge(static_cast<int32_t>(rows), static_cast<int32_t>(dim), part, total);
         }
@@ -209,7 +253,8 @@ void CpuDevice::attention(const AttentionArgs& args) {
   }
   // Too few items to keep every worker busy: share the splits out as well.
   const auto count = static_cast<int64_t>(items.size());
-  if (pool_.size() > 1 && count < 2 * pool_.size() && parts > count && rows * shape.heads <= kMaxSplitRows) {
+  const bool few = pool_.size() > 1 && count < 2 * pool_.size() && parts > count;
+  if (few && rows * shape.heads <= kMaxSplitRows && method_ != AttentionMethod::kFullScores) {
     attend_split(args, items, parts);
   } else {
     attend_whole(args, items);

@@ -17,8 +17,12 @@ CpuActivations& on_cpu(Activations& activations) { return static_cast<CpuActivat
 
 }  // namespace
 
-CpuDevice::CpuDevice(const Kernels& kernels, int threads, bool adapt_threads, bool f32)
-    : kernels_(kernels), pool_(threads, adapt_threads), f32_(f32), scratch_(static_cast<size_t>(pool_.size())) {}
+CpuDevice::CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options)
+    : kernels_(kernels),
+      pool_(options.threads, options.adapt_threads),
+      f32_(options.f32),
+      method_(options.attention),
+      scratch_(static_cast<size_t>(pool_.size())) {}
 
 std::string CpuDevice::description() const {
   const std::string threads = std::to_string(pool_.size()) + (pool_.size() == 1 ? " thread" : " threads");
@@ -164,8 +168,10 @@ Result<const cpu::Kernels*> kernels_of(CpuDeviceOptions::Isa isa) {
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, kernels_of(options.isa));
-  return std::unique_ptr<Device>(
-      std::make_unique<cpu::CpuDevice>(*kernels, options.threads, options.adapt_threads, options.f32));
+  if (options.attention == AttentionMethod::kFullScores && (options.f32 || kernels->attend_full_bf16 == nullptr)) {
+    return unsupported("--attention full: there is a kernel for AVX-512 and bf16 KV only");
+  }
+  return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(*kernels, options));
 }
 
 }  // namespace quire

@@ -15,10 +15,11 @@ namespace quire::cpu {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const Kernels& kernels, int threads, bool adapt_threads, bool f32);
+  CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options);
 
   std::string description() const override;
   ThreadUse threads() const override { return {pool_.size(), pool_.active(), pool_.retreats()}; }
+  int64_t kv_bytes_read() const override { return kv_bytes_read_.load(std::memory_order_relaxed); }
   int64_t scalar_fallbacks() const override { return scalar_fallbacks_; }
 
   int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const override;
@@ -58,7 +59,9 @@ class CpuDevice final : public Device {
   float* scratch(int worker, int64_t floats);
 
   void attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,
-              const AttentionState& part) const;
+              const AttentionState& part);
+  void attend_all_scores(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head,
+                         const AttentionState& total);
   void finish_head(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, const AttentionState& total,
                    float* out) const;
   void store_item(const AttentionArgs& args, const AttentionItem& item, const float* out) const;
@@ -68,6 +71,8 @@ class CpuDevice final : public Device {
   const Kernels& kernels_;
   ThreadPool pool_;
   const bool f32_;
+  const AttentionMethod method_;
+  std::atomic<int64_t> kv_bytes_read_{0};
   int64_t scalar_fallbacks_ = 0;
   int32_t prefetch_bytes_ = 8192;
   std::vector<std::vector<float>> scratch_;  // per worker, grown to the widest row

@@ -15,6 +15,7 @@ namespace {
 
 // Weights that one worker takes at a time: enough to hide the dealing, little enough to share the last ones.
 constexpr int64_t kChunkBytes = 64 << 10;
+constexpr int64_t kPiecesPerWorker = 8;  // at least, so that a small matrix is shared evenly too
 
 // Distances that are tried for prefetching weights. Which is best depends on the latency and the width of the memory.
 constexpr std::array<int32_t, 4> kPrefetchBytes = {4096, 8192, 12288, 16384};
@@ -78,7 +79,8 @@ CpuDevice::Linear CpuDevice::prepare(const LinearWeight& weight) {
 
 template <typename Take>
 void CpuDevice::for_tiles(const CpuActivations& in, const Linear& weight, Take&& take) {
-  const int64_t grain = std::max<int64_t>(1, kChunkBytes / weight.matrix.layout.bytes);
+  const int64_t evenly = weight.strips() / (kPiecesPerWorker * pool_.size());
+  const int64_t grain = std::max<int64_t>(1, std::min(kChunkBytes / weight.matrix.layout.bytes, evenly));
   pool_.parallel_for(weight.strips(), grain, [&](int64_t begin, int64_t end, int) {
     alignas(64) float tile[kMaxPanelRows * kStripRows];
     for (int64_t p = 0; p < in.panels(); ++p) {

@@ -101,6 +101,9 @@ struct Kernels {
   // Attention over keys [first, last) of one split, from a fresh state. first is a multiple of kKeySplit.
   void (*attend_bf16)(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
   void (*attend_f32)(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
+  // What online softmax is measured against: every score of a row is written to memory, all are softened, then multiplied
+  // with V. `scores` holds in.rows x last floats, last rounded up to whole tiles. Null: this table has none.
+  void (*attend_full_bf16)(const AttentionRows& in, int64_t last, float* scores, const AttentionState& state);
   // total = total (+) part, rows whose part saw no key unchanged.
   void (*merge)(int32_t rows, int32_t dim, const AttentionState& part, const AttentionState& total);
   // Divides by the sum, after adding a sink (a key without value, one logit a row; null: none).

@@ -171,6 +171,7 @@ constexpr Kernels kScalar = {
     .linear = linear,
     .attend_bf16 = attend<PageBf16>,
     .attend_f32 = attend<PageF32>,
+    .attend_full_bf16 = nullptr,
     .merge = merge,
     .finish = finish,
     .rms_norm = rms_norm,
