@@ -237,7 +237,7 @@ def test_log_holds_no_prompt_and_reopens():
 
 def test_memory_is_what_was_planned():
     with Server("--model", default_model()) as server:
-        memory = json.loads(server.get("/v1/engine")[2])["memory_bytes"]
+        memory = json.loads(server.get("/v1/engine")[2])["engine"]["memory_bytes"]
         planned = memory["total"] - memory["kv_cache"]  # whose pages are taken as they fill
         assert 0.9 < memory["held_after_loading"] / planned < 1.1, memory
 
