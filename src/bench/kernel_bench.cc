@@ -1,6 +1,7 @@
 #include "bench/kernel_bench.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>

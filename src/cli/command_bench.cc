@@ -76,8 +76,9 @@ Status bench_kernel(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   std::vector<int64_t> rows = options.rows;
   if (rows.empty()) rows = {1, 2, 4, 8, 12, 32, 512};
-  if (rows.front() != 1) rows.insert(rows.begin(), 1);
+  rows.push_back(1);  // what the others' cost is compared with
   std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   ThreadPool pool(thread_count(options));
   const ComputeRoof roof = measure_compute_roof(pool);
   if (!options.json) {

@@ -58,4 +58,10 @@ class CpuActivations final : public Activations {
   float* f32_ = nullptr;
 };
 
+// The device's own kind, which is all that it is ever given.
+inline const CpuActivations& on_cpu(const Activations& activations) {
+  return static_cast<const CpuActivations&>(activations);
+}
+inline CpuActivations& on_cpu(Activations& activations) { return static_cast<CpuActivations&>(activations); }
+
 }  // namespace quire::cpu

@@ -125,12 +125,11 @@ void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int
   }
 }
 
-void CpuDevice::attend_all_scores(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head,
+void CpuDevice::attend_all_scores(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, float* scores,
                                   const AttentionState& total) {
   const AttentionRows in = rows_of(args, *item.span, item.first_token, item.tokens, kv_head);
   const int64_t last = in.position[in.rows - 1] + 1;
-  std::vector<float> scores(static_cast<size_t>(in.rows * (last + kKeyTile)));
-  kernels_.attend_full_bf16(in, last, scores.data(), total);
+  kernels_.attend_full_bf16(in, last, scores, total);
   kv_bytes_read_.fetch_add(tile_keys(in, 0, last) * kv_head_bytes(args.shape.head_dim) / kPageTokens,
                            std::memory_order_relaxed);
 }
@@ -157,7 +156,7 @@ void CpuDevice::finish_head(const AttentionArgs& args, const AttentionItem& item
 void CpuDevice::store_item(const AttentionArgs& args, const AttentionItem& item, const float* out) const {
   const int64_t head_features = args.shape.heads / args.shape.kv_heads * args.shape.head_dim;
   const int64_t features = item.kv_heads * head_features;
-  auto& activations = static_cast<CpuActivations&>(*args.out);
+  CpuActivations& activations = on_cpu(*args.out);
   for (int64_t t = 0; t < item.tokens; ++t) {
     activations.store(kernels_, item.span->first_row + item.first_token + t, out + t * features,
                       item.first_kv_head * head_features, features);
@@ -172,15 +171,17 @@ void CpuDevice::attend_whole(const AttentionArgs& args, std::span<const Attentio
     for (int64_t i = begin; i < end; ++i) {
       const AttentionItem& item = items[static_cast<size_t>(i)];
       const int64_t rows = item.tokens * group;
-      float* memory = scratch(worker, 2 * floats + item.kv_heads * kMaxAttentionRows * args.shape.head_dim);
+      const bool full = method_ == AttentionMethod::kFullScores;
+      const int64_t out_floats = item.kv_heads * kMaxAttentionRows * args.shape.head_dim;
+      const int64_t score_floats = full ? rows * (item.last_split * kKeySplit + kKeyTile) : 0;
+      float* memory = scratch(worker, 2 * floats + out_floats + score_floats);
       const AttentionState total = state_at(memory, rows);
       const AttentionState part = state_at(memory + floats, rows);
       float* out = memory + 2 * floats;
       for (int64_t head = item.first_kv_head; head < item.first_kv_head + item.kv_heads; ++head) {
         clear_state(total, rows, dim);
-        if (method_ == AttentionMethod::kFullScores) attend_all_scores(args, item, head, total);
-        for (int64_t split = item.first_split; method_ != AttentionMethod::kFullScores && split < item.last_split;
-             ++split) {
+        if (full) attend_all_scores(args, item, head, out + out_floats, total);
+        for (int64_t split = item.first_split; !full && split < item.last_split; ++split) {
           attend(args, item, head, split, part);
           kernels_.merge(static_cast<int32_t>(rows), static_cast<int32_t>(dim), part, total);
         }

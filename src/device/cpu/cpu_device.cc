@@ -13,8 +13,6 @@ namespace {
 // Packed weights that one worker takes at a time while loading.
 constexpr int64_t kPackBytes = 256 << 10;
 
-CpuActivations& on_cpu(Activations& activations) { return static_cast<CpuActivations&>(activations); }
-
 }  // namespace
 
 CpuDevice::CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options)

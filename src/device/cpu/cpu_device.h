@@ -60,7 +60,7 @@ class CpuDevice final : public Device {
 
   void attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,
               const AttentionState& part);
-  void attend_all_scores(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head,
+  void attend_all_scores(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, float* scores,
                          const AttentionState& total);
   void finish_head(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, const AttentionState& total,
                    float* out) const;

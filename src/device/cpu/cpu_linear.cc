@@ -22,9 +22,6 @@ constexpr std::array<int32_t, 4> kPrefetchBytes = {4096, 8192, 12288, 16384};
 constexpr int64_t kTuneBytes = int64_t{24} << 20;
 constexpr int kTuneRounds = 4;
 
-const CpuActivations& on_cpu(const Activations& activations) { return static_cast<const CpuActivations&>(activations); }
-CpuActivations& on_cpu(Activations& activations) { return static_cast<CpuActivations&>(activations); }
-
 struct alignas(kLineBytes) CacheLine {
   std::byte bytes[kLineBytes];
 };
@@ -136,6 +133,7 @@ void CpuDevice::project(const ProjectArgs& args) {
 // Streams parts of `weight` with each distance in turn, so that a change in the machine's load meets all of them alike and
 // no part is still in a cache.
 void CpuDevice::tune(const LinearWeight& weight) {
+  if (f32_ || &kernels_ == &scalar_kernels()) return;  // these kernels fetch nothing ahead, and would take seconds
   const int64_t strip_bytes = strip_layout(tile_format(weight.dtype), weight.k).bytes;
   const int64_t part_strips = kTuneBytes / strip_bytes;
   const int64_t parts = weight.n / kStripRows / std::max<int64_t>(part_strips, 1);
@@ -206,8 +204,8 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
   const auto padded = static_cast<int32_t>((dim + 15) / 16 * 16);
   const int64_t half = args.rope.dim / 2;
 
-  const auto finish_head = [&](float* head, int64_t index, const float* bias, const Norm& norm, int64_t row,
-                               bool rotate) {
+  const auto bias_norm_rope = [&](float* head, int64_t index, const float* bias, const Norm& norm, int64_t row,
+                                  bool rotate) {
     add_bias(head, bias == nullptr ? nullptr : bias + index * dim, dim);
     if (norm.weight != nullptr) kernels_.rms_norm(head, norm.weight, dim, norm.eps, head);
     if (rotate && half > 0) kernels_.rope(head, args.rope.cos + row * half, args.rope.sin + row * half, half);
@@ -239,13 +237,13 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
           for (int64_t h = 0; h < heads; ++h) {
             float* head = tile + m * width + h * dim;
             const int64_t index = first_head + h;
-            finish_head(head, index, is_q ? args.q_bias : args.k_bias, is_q ? args.q_norm : args.k_norm, row, true);
+            bias_norm_rope(head, index, is_q ? args.q_bias : args.k_bias, is_q ? args.q_norm : args.k_norm, row, true);
             if (is_q) {
               std::copy_n(head, dim, args.q_out + (row * shape.heads + index) * dim);
               continue;
             }
             float* value = values + m * width + h * dim;
-            finish_head(value, index, args.v_bias, Norm{}, row, false);
+            bias_norm_rope(value, index, args.v_bias, Norm{}, row, false);
             const RowPlace& place = places[static_cast<size_t>(row)];
             store(head, value, static_cast<int32_t>(dim), padded, place.slot,
                   reinterpret_cast<uint8_t*>(place.page + index * args.kv.head_stride));
