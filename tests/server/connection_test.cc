@@ -182,9 +182,8 @@ TEST(Connection, DropsClientsThatDoNotRead) {
   RunningServer server({.context = 1 << 20}, with_limits([](HttpLimits& limits) { limits.unsent_bytes = 64 << 10; }));
   RawClient client(server.port());
   client.send(post(kCompletions, R"({"prompt":"x","max_tokens":200000,"stream":true})"));
-  EXPECT_TRUE(server.engine_has(1));
+  EXPECT_TRUE(server.engine_cancelled(1));
   EXPECT_TRUE(server.engine_has(0));
-  EXPECT_EQ(server.engine().cancelled_requests(), 1);
 }
 
 TEST(Connection, SendsHeadAndCommentsIntoSilence) {

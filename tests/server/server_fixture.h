@@ -48,16 +48,25 @@ class RunningServer {
     return client.answer();
   }
 
-  // Whether the engine comes to have `count` requests, soon.
+  // Whether the engine comes to have `count` requests, soon. For states that last: one that passes may be missed.
   bool engine_has(size_t count) const {
+    return soon([&] { return engine_.live_requests() == count; });
+  }
+  // Whether `count` requests come to have been cancelled, soon.
+  bool engine_cancelled(int64_t count) const {
+    return soon([&] { return engine_.cancelled_requests() == count; });
+  }
+
+ private:
+  template <typename Condition>
+  static bool soon(Condition&& condition) {
     for (int i = 0; i < 2000; ++i) {
-      if (engine_.live_requests() == count) return true;
+      if (condition()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;
   }
 
- private:
   FakeEngine engine_;
   std::unique_ptr<Server> server_;
   Status status_;

@@ -10,8 +10,9 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/row_ops.inc"
-// Needs what stands above.
+// These need what stands above.
 #include "device/cpu/attention_merge.inc"
+#include "device/cpu/pack_i8_store.inc"
 
 __m256 magnitude(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 
@@ -41,18 +42,7 @@ void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m256i quads = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   alignas(32) int32_t dwords[8];
   _mm256_store_si256(reinterpret_cast<__m256i*>(dwords), quads);
-
-  int8_t* q = to.q + (group * 8 * to.rows + to.slot) * 4;
-  for (int quad = 0; quad < 8; ++quad) memcpy(q + quad * to.rows * 4, dwords + quad, 4);
-  to.scales[group * to.rows + to.slot] = scale;
-  to.neg_sums16[(2 * group) * to.rows + to.slot] = -low;
-  to.neg_sums16[(2 * group + 1) * to.rows + to.slot] = -high;
-  to.neg_sums32[group * to.rows + to.slot] = -(low + high);
-  to.scaled_sums32[group * to.rows + to.slot] = scale * static_cast<float>(low + high);
-}
-
-void pack_i8(const float* x, int64_t first_k, int64_t n, const PanelSlot& to) {
-  for (int64_t i = 0; i < n; i += 32) pack_i8_group(x + i, (first_k + i) / 32, to);
+  store_i8_group(dwords, scale, low, high, group, to);
 }
 
 LinearFn linear(const TileFormat& format, ActKind kind) {

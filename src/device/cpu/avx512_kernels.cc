@@ -9,8 +9,9 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/row_ops.inc"
-// Needs what stands above.
+// These need what stands above.
 #include "device/cpu/attention_merge.inc"
+#include "device/cpu/pack_i8_store.inc"
 
 // As pack_i8.inc, to the bit: rounding to even, and every sum is one of integers.
 void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
@@ -32,18 +33,7 @@ void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m128i high_halves = _mm_sad_epu8(_mm_xor_si128(high_bytes, offset), _mm_setzero_si128());
   const int32_t low_sum = _mm_cvtsi128_si32(low_halves) + _mm_extract_epi32(low_halves, 2) - 16 * 128;
   const int32_t high_sum = _mm_cvtsi128_si32(high_halves) + _mm_extract_epi32(high_halves, 2) - 16 * 128;
-
-  int32_t* q = reinterpret_cast<int32_t*>(to.q) + group * 8 * to.rows + to.slot;
-  for (int quad = 0; quad < 8; ++quad) q[quad * to.rows] = quads[quad];
-  to.scales[group * to.rows + to.slot] = scale;
-  to.neg_sums16[(2 * group) * to.rows + to.slot] = -low_sum;
-  to.neg_sums16[(2 * group + 1) * to.rows + to.slot] = -high_sum;
-  to.neg_sums32[group * to.rows + to.slot] = -(low_sum + high_sum);
-  to.scaled_sums32[group * to.rows + to.slot] = scale * static_cast<float>(low_sum + high_sum);
-}
-
-void pack_i8(const float* x, int64_t first_k, int64_t n, const PanelSlot& to) {
-  for (int64_t i = 0; i < n; i += 32) pack_i8_group(x + i, (first_k + i) / 32, to);
+  store_i8_group(quads, scale, low_sum, high_sum, group, to);
 }
 
 LinearFn linear(const TileFormat& format, ActKind kind) {

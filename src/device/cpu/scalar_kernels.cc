@@ -13,6 +13,8 @@ namespace {
 #include "device/cpu/row_ops.inc"
 // These need what stands above.
 #include "device/cpu/attention_merge.inc"
+#include "device/cpu/pack_i8_store.inc"
+// And this.
 #include "device/cpu/pack_i8.inc"
 
 // One strip seen through pack.h's accessors, which know every layout.
