@@ -86,6 +86,16 @@ std::vector<OptionRow> model_rows() {
            "flash; for measuring what it saves: per-head reads K and V anew for each head, full keeps all scores in "
            "memory",
        .choices = {"flash", "per-head", "full"}},
+      {.name = "activation-scales",
+       .member = &Options::activation_scales,
+       .commands = kRun | kScore | kServe | kBench,
+       .section = kModelSection,
+       .value_name = "SCALES",
+       .help =
+           "of 32 activations as int8; exact: the largest becomes 127; power-of-two: products are about 5 % faster and "
+           "rounding errors half as large again (`quire bench kernel` measures both)",
+       .choices = {"exact", "power-of-two"},
+       .in_environment = true},
       {.name = "sequences",
        .member = &Options::sequences,
        .commands = kInspect,

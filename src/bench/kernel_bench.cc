@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <random>
@@ -71,12 +72,45 @@ double time_products(Device& device, const Matrices& matrices, const Activations
   return passes[passes.size() / 2] / static_cast<double>(matrices.weights.size());
 }
 
+// out [rows][n] = x [rows][k] times one matrix.
+Status multiply(Device& device, const LinearWeight& weight, std::span<const float> x, std::span<float> out) {
+  const std::array<DType, 1> readers = {weight.dtype};
+  const auto rows = static_cast<int64_t>(x.size()) / weight.k;
+  QUIRE_ASSIGN_OR_RETURN(const Buffer memory,
+                         Buffer::allocate(device.activation_bytes(rows, weight.k, readers), "activations"));
+  const auto in = device.make_activations(rows, weight.k, readers, memory.data());
+  in->set_rows(rows);
+  device.norm(x.data(), rows, weight.k, Norm{}, *in);
+  device.linear(*in, weight, out.data());
+  return {};
+}
+
+// KernelSpeed::error of one matrix, with the first rows of `x`.
+Result<double> rounding_error(Device& device, Device& exact, const LinearWeight& weight, std::span<const float> x) {
+  const int64_t rows = std::min<int64_t>(4, static_cast<int64_t>(x.size()) / weight.k);
+  const auto in = x.first(static_cast<size_t>(rows * weight.k));
+  std::vector<float> got(static_cast<size_t>(rows * weight.n));
+  std::vector<float> want(got.size());
+  QUIRE_RETURN_IF_ERROR(multiply(device, weight, in, got));
+  QUIRE_RETURN_IF_ERROR(multiply(exact, weight, in, want));
+  double change = 0;
+  double size = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    change += std::pow(double{got[i]} - want[i], 2);
+    size += std::pow(double{want[i]}, 2);
+  }
+  return size > 0 ? std::sqrt(change / size) : 0;
+}
+
 }  // namespace
 
 Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
                      const std::function<void(const KernelSpeed&)>& on_speed) {
   QUIRE_ASSIGN_OR_RETURN(const auto checkpoint, Checkpoint::open(options.model_path));
   QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
+  ModelOptions exact_options = options;
+  exact_options.compute = ComputeMode::kF32;
+  QUIRE_ASSIGN_OR_RETURN(const auto exact, make_device(exact_options));
   const int64_t most = rows.back();
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
@@ -89,6 +123,7 @@ Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
     const auto activations = device->make_activations(most, k, readers, memory.data());
     std::vector<float> x(static_cast<size_t>(most * k));
     for (float& value : x) value = normal(random);
+    QUIRE_ASSIGN_OR_RETURN(const double error, rounding_error(*device, *exact, matrices.weights[0], x));
     std::vector<float> out(static_cast<size_t>(most * n));
     double one_row = 0;
     for (const int64_t count : rows) {
@@ -98,7 +133,8 @@ Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
                         .n = n,
                         .k = k,
                         .matrices = static_cast<int64_t>(tensors.size()),
-                        .rows = count};
+                        .rows = count,
+                        .error = error};
       speed.seconds = time_products(*device, matrices, *activations, out.data());
       if (one_row == 0) one_row = speed.seconds;
       speed.weight_gbps = static_cast<double>(matrices.packed_bytes) / speed.seconds / 1e9;

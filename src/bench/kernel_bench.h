@@ -23,6 +23,7 @@ struct KernelSpeed {
   double weight_gbps = 0;    // packed bytes read
   double gops = 0;           // 2 n k rows a second, 10^9
   double cost_over_one = 0;  // times the seconds of one row
+  double error = 0;          // what rounding the activations does: RMS of the change over RMS of the products
 };
 
 // `rows`: the row counts to measure, ascending from 1. `on_speed` hears each figure as it is known.

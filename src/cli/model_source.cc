@@ -84,6 +84,7 @@ ModelOptions model_options(const Options& options, std::string path) {
           .threads = static_cast<int>(options.threads),
           .adapt_threads = options.adapt_threads == "on",
           .attention = attention(options.attention),
+          .power_of_two_scales = options.activation_scales == "power-of-two",
           .context = options.context};
 }
 

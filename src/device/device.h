@@ -192,6 +192,8 @@ struct CpuDeviceOptions {
   int threads = 1;
   bool adapt_threads = true;  // use fewer while other programs take cores
   bool f32 = false;           // f32 activations and KV
+  // Rounds the scales of int8 activations, one for 32 values, up to powers of two: faster products, larger errors.
+  bool power_of_two_scales = false;
   AttentionMethod attention = AttentionMethod::kFlash;
 };
 

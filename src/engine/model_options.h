@@ -21,6 +21,7 @@ struct ModelOptions {
   int threads = 0;            // 0: the cores this process may use
   bool adapt_threads = true;  // use fewer while other programs take cores
   Attention attention = Attention::kFlash;
+  bool power_of_two_scales = false;  // of int8 activations
   int64_t context = 0;  // tokens; 0: the trained context, or less where memory is short
 };
 

@@ -69,6 +69,7 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
       device.attention = AttentionMethod::kFullScores;
       break;
   }
+  device.power_of_two_scales = options.power_of_two_scales;
   device.f32 = options.compute == ComputeMode::kF32;
   return make_cpu_device(device);
 }

@@ -54,6 +54,7 @@ Panel CpuActivations::panel(int64_t index) const {
   const int64_t first = panel_first_[static_cast<size_t>(index)];
   Panel panel{};
   panel.rows = panel_rows_[static_cast<size_t>(index)];
+  panel.power_of_two = kinds_.power_of_two;
   if (kinds_.i8) {
     panel.q = q_ + first * k_padded_;
     panel.scales = scales_ + first * k_padded_ / 32;
@@ -72,6 +73,7 @@ PanelSlot CpuActivations::slot(int64_t row) const {
   PanelSlot slot{};
   slot.rows = panel_rows_[static_cast<size_t>(index)];
   slot.slot = static_cast<int32_t>(row - first);
+  slot.power_of_two = kinds_.power_of_two;
   if (kinds_.i8) {
     slot.q = q_ + first * k_padded_;
     slot.scales = scales_ + first * k_padded_ / 32;

@@ -18,6 +18,7 @@ struct ActKinds {
   bool i8 = false;
   bool bf16 = false;
   bool f32 = false;
+  bool power_of_two = false;  // scales of the int8 values
 
   void add(ActKind kind);
 };

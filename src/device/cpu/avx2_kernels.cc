@@ -31,8 +31,8 @@ void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   const float peak = _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
-  const float scale = peak / 127.0f;
-  const __m256 inverse = _mm256_set1_ps(peak > 0 ? 127.0f / peak : 0.0f);
+  const GroupScale by = group_scale(peak, to.power_of_two);
+  const __m256 inverse = _mm256_set1_ps(by.inverse);
   __m256i n[4];
   for (int i = 0; i < 4; ++i) n[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));
   const int32_t low = add_lanes(_mm256_add_epi32(n[0], n[1]));
@@ -42,7 +42,7 @@ void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m256i quads = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   alignas(32) int32_t dwords[8];
   _mm256_store_si256(reinterpret_cast<__m256i*>(dwords), quads);
-  store_i8_group(dwords, scale, low, high, group, to);
+  store_i8_group(dwords, by.scale, low, high, group, to);
 }
 
 LinearFn linear(const TileFormat& format, ActKind kind) {

@@ -18,8 +18,8 @@ void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m512 low = _mm512_loadu_ps(x);
   const __m512 high = _mm512_loadu_ps(x + 16);
   const float peak = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
-  const __m512 inverse = _mm512_set1_ps(peak > 0 ? 127.0f / peak : 0.0f);
-  const float scale = peak / 127.0f;
+  const GroupScale by = group_scale(peak, to.power_of_two);
+  const __m512 inverse = _mm512_set1_ps(by.inverse);
   const __m512i low_values = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
   const __m512i high_values = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
   alignas(32) int32_t quads[8];
@@ -33,7 +33,7 @@ void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m128i high_halves = _mm_sad_epu8(_mm_xor_si128(high_bytes, offset), _mm_setzero_si128());
   const int32_t low_sum = _mm_cvtsi128_si32(low_halves) + _mm_extract_epi32(low_halves, 2) - 16 * 128;
   const int32_t high_sum = _mm_cvtsi128_si32(high_halves) + _mm_extract_epi32(high_halves, 2) - 16 * 128;
-  store_i8_group(quads, scale, low_sum, high_sum, group, to);
+  store_i8_group(quads, by.scale, low_sum, high_sum, group, to);
 }
 
 LinearFn linear(const TileFormat& format, ActKind kind) {

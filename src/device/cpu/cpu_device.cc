@@ -19,13 +19,15 @@ CpuDevice::CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options)
     : kernels_(kernels),
       pool_(options.threads, options.adapt_threads),
       f32_(options.f32),
+      power_of_two_scales_(options.power_of_two_scales),
       method_(options.attention),
       scratch_(static_cast<size_t>(pool_.size())) {}
 
 std::string CpuDevice::description() const {
   const std::string threads = std::to_string(pool_.size()) + (pool_.size() == 1 ? " thread" : " threads");
-  return std::string(kernels_.name) + (f32_ ? ", f32 activations, f32 KV, " : ", int8 or bf16 activations, bf16 KV, ") +
-         threads;
+  const std::string scales = power_of_two_scales_ ? " (power-of-two scales)" : "";
+  const std::string types = f32_ ? "f32 activations, f32 KV" : "int8" + scales + " or bf16 activations, bf16 KV";
+  return std::string(kernels_.name) + ", " + types + ", " + threads;
 }
 
 ActKind CpuDevice::act_kind(DType dtype) const {
@@ -38,6 +40,7 @@ ActKind CpuDevice::act_kind(DType dtype) const {
 
 ActKinds CpuDevice::act_kinds(std::span<const DType> readers) const {
   ActKinds kinds;
+  kinds.power_of_two = power_of_two_scales_;
   for (const DType dtype : readers) kinds.add(act_kind(dtype));
   return kinds;
 }

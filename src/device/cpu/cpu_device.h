@@ -71,6 +71,7 @@ class CpuDevice final : public Device {
   const Kernels& kernels_;
   ThreadPool pool_;
   const bool f32_;
+  const bool power_of_two_scales_;
   const AttentionMethod method_;
   std::atomic<int64_t> kv_bytes_read_{0};
   int64_t scalar_fallbacks_ = 0;

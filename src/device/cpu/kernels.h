@@ -22,6 +22,7 @@ inline constexpr int kMaxPanelRows = 12;
 // [k][rows] f32. k counts to k_padded; padding is 0.
 struct Panel {
   int32_t rows;
+  bool power_of_two;  // all `scales` are powers of two
   const int8_t* q;
   const float* scales;         // [k/32][rows]
   const int32_t* neg_sums16;   // [k/16][rows], minus the sum of q over 16 K
@@ -33,8 +34,9 @@ struct Panel {
 
 // The same, written by row.
 struct PanelSlot {
-  int32_t rows;  // of the panel
-  int32_t slot;  // this row's place in it
+  int32_t rows;       // of the panel
+  int32_t slot;       // this row's place in it
+  bool power_of_two;  // round the scale up to a power of two
   int8_t* q;
   float* scales;
   int32_t* neg_sums16;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kN = 16;
 
-// A strip with random quants and moderate scales.
+// A strip with random quants and moderate scales, some of them zero.
 struct TestStrip {
   TestStrip(const TileFormat& format, int64_t k, std::mt19937_64& random) : k_padded(strip_layout(format, k).k_padded) {
     matrix.format = format;
@@ -38,7 +38,9 @@ struct TestStrip {
     } else {
       for (int64_t i = 0; i < wide_end / 2; ++i) {
         const bool bf16 = format.scale == Scale::kBF16 || format.quants == Quants::kBF16;
-        const auto value = static_cast<uint16_t>((bf16 ? 0x3c00 : 0x2000) | (random() & (bf16 ? 0x807f : 0x83ff)));
+        const uint64_t sign = random() & 0x8000;
+        const uint64_t magnitude = random() % 16 == 0 ? 0 : bf16 ? 0x3c00 | (random() & 0x7f) : 0x2000 | (random() & 0x3ff);
+        const auto value = static_cast<uint16_t>(sign | magnitude);
         std::memcpy(bytes + 2 * i, &value, 2);
       }
     }
@@ -60,10 +62,10 @@ struct TestStrip {
 };
 
 struct TestRows {
-  TestRows(int64_t rows, int64_t k, std::mt19937_64& random)
+  TestRows(int64_t rows, int64_t k, std::mt19937_64& random, bool power_of_two = false)
       : memory(std::move(*Buffer::allocate(int64_t{1} << 20, "a test"))),
         arena(memory.data()),
-        activations(rows, k, {.i8 = true, .bf16 = true, .f32 = true}, arena),
+        activations(rows, k, {.i8 = true, .bf16 = true, .f32 = true, .power_of_two = power_of_two}, arena),
         values(static_cast<size_t>(rows * k)) {
     activations.set_rows(rows);
     for (float& value : values) value = std::normal_distribution<float>()(random);
@@ -134,14 +136,14 @@ TEST(Linear, Int8ActivationsStayNearTheExactProduct) {
 }
 
 // Every format, kind of activations and number of rows of a panel against the scalar kernels.
-void check_against_scalar(const Kernels* fast) {
+void check_against_scalar(const Kernels* fast, bool power_of_two) {
   if (fast == nullptr) GTEST_SKIP() << "this CPU lacks the instruction set";
   std::mt19937_64 random(5);
   for (const TileFormat& format : formats()) {
     for (const int64_t k : {int64_t{256}, int64_t{format.super() ? 1024 : 1120}}) {
       for (const int64_t rows : {1, 2, 3, 4, 6, 8, 12}) {
         const TestStrip strip(format, k, random);
-        TestRows input(rows, k, random);
+        TestRows input(rows, k, random, power_of_two);
         for (const ActKind kind : {ActKind::kI8, ActKind::kBF16, ActKind::kF32}) {
           const LinearFn reference = scalar_kernels().linear(format, kind);
           const LinearFn kernel = fast->linear(format, kind);
@@ -167,9 +169,10 @@ void check_against_scalar(const Kernels* fast) {
   }
 }
 
-TEST(Linear, Avx2MatchesScalar) { check_against_scalar(avx2_kernels()); }
-TEST(Linear, AvxVnniMatchesScalar) { check_against_scalar(avxvnni_kernels()); }
-TEST(Linear, Avx512MatchesScalar) { check_against_scalar(avx512_kernels()); }
+TEST(Linear, Avx2MatchesScalar) { check_against_scalar(avx2_kernels(), false); }
+TEST(Linear, AvxVnniMatchesScalar) { check_against_scalar(avxvnni_kernels(), false); }
+TEST(Linear, Avx512MatchesScalar) { check_against_scalar(avx512_kernels(), false); }
+TEST(Linear, Avx512MatchesScalarWithPowerOfTwoScales) { check_against_scalar(avx512_kernels(), true); }
 
 // Where bf16 is widened to f32, products are exact and fusing the addition changes nothing.
 TEST(Linear, Avx2MultipliesBf16LikeScalar) {

@@ -80,36 +80,68 @@ TEST(RowOps, LogSumExpAndSoftcap) {
   }
 }
 
-// One f32 scale per 32 values, rounding to nearest, and the sums that weight offsets and mins are corrected with.
+// What pack_i8 writes for one row of kColumns values.
+template <size_t kColumns>
+struct Packed {
+  int8_t q[kColumns];
+  float scales[kColumns / 32];
+  int32_t neg16[kColumns / 16];
+  int32_t neg32[kColumns / 32];
+  float scaled[kColumns / 32];
+
+  Packed(const Kernels& kernels, const std::vector<float>& x, bool power_of_two) {
+    kernels.pack_i8(x.data(), 0, kColumns,
+                    {.rows = 1,
+                     .slot = 0,
+                     .power_of_two = power_of_two,
+                     .q = q,
+                     .scales = scales,
+                     .neg_sums16 = neg16,
+                     .neg_sums32 = neg32,
+                     .scaled_sums32 = scaled,
+                     .bf16 = nullptr,
+                     .f32 = nullptr});
+  }
+};
+
+// One scale per 32 values, rounding to nearest, and the sums that weight offsets and mins are corrected with.
 TEST(RowOps, PackInt8) {
   for (const Kernels* kernels : tables()) {
-    auto x = random_values(64, 5, 6);
-    for (size_t i = 32; i < 64; ++i) x[i] = 0;
-    int8_t q[64];
-    float scales[2];
-    int32_t neg16[4];
-    int32_t neg32[2];
-    float scaled[2];
-    const PanelSlot slot{.rows = 1,
-                         .slot = 0,
-                         .q = q,
-                         .scales = scales,
-                         .neg_sums16 = neg16,
-                         .neg_sums32 = neg32,
-                         .scaled_sums32 = scaled,
-                         .bf16 = nullptr,
-                         .f32 = nullptr};
-    kernels->pack_i8(x.data(), 0, 64, slot);
-    int32_t sum = 0;
-    for (size_t i = 0; i < 32; ++i) {
-      EXPECT_LE(std::abs(x[i] - static_cast<float>(q[i]) * scales[0]), scales[0] * 0.5001f);
-      sum += q[i];
+    for (const bool power_of_two : {false, true}) {
+      auto x = random_values(64, 5, 6);
+      for (size_t i = 32; i < 64; ++i) x[i] = 0;
+      const Packed<64> to(*kernels, x, power_of_two);
+      int32_t sum = 0;
+      for (size_t i = 0; i < 32; ++i) {
+        EXPECT_LE(std::abs(x[i] - static_cast<float>(to.q[i]) * to.scales[0]), to.scales[0] * 0.5001f);
+        sum += to.q[i];
+      }
+      EXPECT_EQ(to.neg32[0], -sum);
+      EXPECT_EQ(to.neg16[0] + to.neg16[1], -sum);
+      EXPECT_FLOAT_EQ(to.scaled[0], to.scales[0] * static_cast<float>(sum));
+      for (size_t i = 32; i < 64; ++i) EXPECT_EQ(to.q[i], 0);
     }
-    EXPECT_EQ(neg32[0], -sum);
-    EXPECT_EQ(neg16[0] + neg16[1], -sum);
-    EXPECT_FLOAT_EQ(scaled[0], scales[0] * static_cast<float>(sum));
-    EXPECT_EQ(scales[1], 0.0f);
-    for (size_t i = 32; i < 64; ++i) EXPECT_EQ(q[i], 0);
+  }
+}
+
+// The smallest power of two that leaves no value beyond 127 after rounding, whatever the peak.
+TEST(RowOps, PowerOfTwoScales) {
+  for (const Kernels* kernels : tables()) {
+    for (const float peak : {1.0f, -127.0f, 127.4f, 127.5f, 128.0f, 254.9f, 255.1f, 1e-3f, -3e8f}) {
+      std::vector<float> x(32, 0.0f);
+      x[7] = peak;
+      const Packed<32> to(*kernels, x, true);
+      int exponent = 0;
+      EXPECT_EQ(std::frexp(to.scales[0], &exponent), 0.5f) << peak;
+      const int largest = std::abs(int{to.q[7]});
+      EXPECT_LE(largest, 127) << peak;
+      EXPECT_GE(largest, 64) << peak;
+    }
+    for (const float peak : {0.0f, 1e-38f, 3e38f}) {  // no scale of use: the nearest that products can bear
+      std::vector<float> x(32, peak);
+      const Packed<32> to(*kernels, x, true);
+      EXPECT_EQ(to.scales[0], peak > 1 ? 0x1p60f : 0x1p-60f);
+    }
   }
 }
 
@@ -133,32 +165,13 @@ TEST(RowOps, EveryIsaGivesTheSameBits) {
 }
 
 TEST(RowOps, EveryIsaPacksTheSameInt8) {
-  struct Packed {
-    int8_t q[960];
-    float scales[30];
-    int32_t neg16[60];
-    int32_t neg32[30];
-    float scaled[30];
-  };
   const auto x = random_values(960, 4, 9);
-  const auto pack = [&](const Kernels& kernels) {
-    Packed to;
-    kernels.pack_i8(x.data(), 0, 960,
-                    {.rows = 1,
-                     .slot = 0,
-                     .q = to.q,
-                     .scales = to.scales,
-                     .neg_sums16 = to.neg16,
-                     .neg_sums32 = to.neg32,
-                     .scaled_sums32 = to.scaled,
-                     .bf16 = nullptr,
-                     .f32 = nullptr});
-    return to;
-  };
-  const Packed want = pack(scalar_kernels());
-  for (const Kernels* kernels : tables()) {
-    const Packed got = pack(*kernels);
-    EXPECT_EQ(std::memcmp(&got, &want, sizeof got), 0) << kernels->name;
+  for (const bool power_of_two : {false, true}) {
+    const Packed<960> want(scalar_kernels(), x, power_of_two);
+    for (const Kernels* kernels : tables()) {
+      const Packed<960> got(*kernels, x, power_of_two);
+      EXPECT_EQ(std::memcmp(&got, &want, sizeof got), 0) << kernels->name << " " << power_of_two;
+    }
   }
 }
 
