@@ -34,7 +34,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{
     {DType::kQ3_K, "Q3_K", 11, 256, sizeof(BlockQ3_K), decode_q3_k, nullptr},
     {DType::kQ4_K, "Q4_K", 12, 256, sizeof(BlockQ4_K), decode_q4_k, nullptr},
     {DType::kQ5_K, "Q5_K", 13, 256, sizeof(BlockQ5_K), decode_q5_k, nullptr},
-    {DType::kQ6_K, "Q6_K", 14, 256, sizeof(BlockQ6_K), decode_q6_k, nullptr},
+    {DType::kQ6_K, "Q6_K", 14, 256, sizeof(BlockQ6_K), decode_q6_k, encode_q6_k},
     {DType::kIQ4_NL, "IQ4_NL", 20, 32, sizeof(BlockIQ4_NL), decode_iq4_nl, nullptr},
     {DType::kIQ4_XS, "IQ4_XS", 23, 256, sizeof(BlockIQ4_XS), decode_iq4_xs, nullptr},
     {DType::kMXFP4, "MXFP4", 39, 32, sizeof(BlockMXFP4), decode_mxfp4, nullptr},

@@ -52,7 +52,7 @@ TEST_P(EveryDType, DecodesLikeTheGgufPackage) {
 
 class EncodedDType : public testing::TestWithParam<DType> {};
 
-TEST_P(EncodedDType, EncodesLikeTheGgufPackage) {
+TEST_P(EncodedDType, EncodesLikeTheReference) {
   const DTypeInfo& info = dtype_info(GetParam());
   const std::string bytes = read_golden(std::string(info.name) + ".encode.bin");
   const auto block_bytes = static_cast<size_t>(info.block_bytes);
@@ -84,7 +84,7 @@ std::vector<DType> every_dtype() {
 std::string dtype_name(const testing::TestParamInfo<DType>& each) { return std::string(dtype_info(each.param).name); }
 
 INSTANTIATE_TEST_SUITE_P(DType, EveryDType, testing::ValuesIn(every_dtype()), dtype_name);
-INSTANTIATE_TEST_SUITE_P(DType, EncodedDType, testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0),
+INSTANTIATE_TEST_SUITE_P(DType, EncodedDType, testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0, DType::kQ6_K),
                          dtype_name);
 
 TEST(DType, EncodesBlocksWhoseScaleHasNoInverse) {

@@ -16,5 +16,8 @@ struct BlockQ6_K {
 static_assert(sizeof(BlockQ6_K) == 210);
 
 void decode_q6_k(const std::byte* blocks, int64_t n_blocks, float* out);
+// Of the scales of each 16 weights, the one whose squared errors, weighted by the squares of the weights, are smallest
+// among 19 near the largest weight's. Values must be finite.
+void encode_q6_k(const float* values, int64_t n_blocks, std::byte* blocks);
 
 }  // namespace quire
