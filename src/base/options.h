@@ -28,6 +28,8 @@ struct Options {
   std::string adapt_threads = "on";
   std::string attention = "flash";
   std::string activation_scales = "exact";
+  std::string head = "as-stored";
+  std::string pack_cache;
   int64_t threads = 0;  // 0: the cores this process may use
   int64_t context = 0;  // 0: trained, or what fits
   int64_t sequences = 1;

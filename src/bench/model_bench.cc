@@ -81,9 +81,10 @@ Result<Bench> open(const ModelOptions& options, const std::vector<ModelWork>& wo
   std::iota(bench.pages.begin(), bench.pages.end(), 0);
   std::shuffle(bench.pages.begin(), bench.pages.end(), bench.random);  // as after hours of serving
   ModelLimits limits;
+  limits.weights = weight_options(options);
   limits.workspace = {.max_rows = std::max(kStepRows, sequences), .max_context = context};
   limits.kv_pages.assign(config.kv_groups.size(), static_cast<int64_t>(bench.pages.size()));
-  bench.weight_bytes = weight_bytes(config, *bench.checkpoint, *device);
+  bench.weight_bytes = weight_bytes(config, *bench.checkpoint, options.head, *device);
   for (const TensorRef& tensor : bench.checkpoint->tensors()) {
     if (tensor.rows() < 2) continue;
     const int64_t values = tensor.rows() * tensor.columns();

@@ -16,8 +16,6 @@
 namespace quire {
 namespace {
 
-void note(const std::string& text) { std::fprintf(stderr, "%s\n", styled(stderr, Style::kDim, text).c_str()); }
-
 Result<std::vector<int32_t>> prompt_ids(const Generator& generator, JsonRequest& request) {
   QUIRE_ASSIGN_OR_RETURN(const auto prompt, request.take_text("prompt"));
   QUIRE_ASSIGN_OR_RETURN(const auto ids, request.take_ids("ids"));

@@ -28,8 +28,12 @@ Result<std::unique_ptr<Generator>> open_generator(const Options& options) {
 }
 
 Status load_with_progress(Generator& generator) {
-  ProgressLine line;
-  return generator.load([&](std::string_view phase, double fraction) { line.show(phase, fraction); });
+  {
+    ProgressLine line;
+    QUIRE_RETURN_IF_ERROR(generator.load([&](std::string_view phase, double fraction) { line.show(phase, fraction); }));
+  }
+  for (const std::string& text : generator.load_notes()) note(text);
+  return {};
 }
 
 Result<GenerateRequest> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt) {

@@ -25,6 +25,11 @@ Attention attention(const std::string& name) {
   return name == "full" ? Attention::kFullScores : Attention::kFlash;
 }
 
+std::optional<DType> head(const std::string& name) {
+  if (name == "q8_0") return DType::kQ8_0;
+  return name == "q6_k" ? std::optional(DType::kQ6_K) : std::nullopt;
+}
+
 Isa isa(const std::string& name) {
   if (name == "scalar") return Isa::kScalar;
   if (name == "avx2") return Isa::kAvx2;
@@ -85,6 +90,8 @@ ModelOptions model_options(const Options& options, std::string path) {
           .adapt_threads = options.adapt_threads == "on",
           .attention = attention(options.attention),
           .power_of_two_scales = options.activation_scales == "power-of-two",
+          .head = head(options.head),
+          .pack_cache = options.pack_cache,
           .context = options.context};
 }
 

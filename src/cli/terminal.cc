@@ -31,6 +31,8 @@ std::string styled(std::FILE* file, Style style, std::string_view text) {
   return std::string("\x1b[").append(kCodes[static_cast<size_t>(style)]).append("m").append(text).append("\x1b[0m");
 }
 
+void note(std::string_view text) { std::fprintf(stderr, "%s\n", styled(stderr, Style::kDim, text).c_str()); }
+
 std::string bytes_text(int64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
   auto value = static_cast<double>(bytes);

@@ -16,6 +16,9 @@ enum class Style { kHeading, kDim, kError, kPrompt };
 // `text` in the style where `file` is a terminal that shows colours (NO_COLOR is unset), else as it is.
 std::string styled(std::FILE* file, Style style, std::string_view text);
 
+// A remark beside the output: a dim line on standard error.
+void note(std::string_view text);
+
 std::string bytes_text(int64_t bytes);                      // "98.4 MB"; decimal units, as disks and downloads count
 std::string count_text(int64_t count);                      // "49,152"
 std::string counted(int64_t count, std::string_view noun);  // "1 token", "1,200 tokens"

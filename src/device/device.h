@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "tensor/dtype.h"
@@ -149,6 +150,7 @@ class Device {
   virtual ~Device() = default;
 
   virtual std::string description() const = 0;   // "avx512, int8 activations, bf16 KV, 2 threads"
+  virtual std::string_view layout() const = 0;   // of packed weights; another name after every change
   virtual ThreadUse threads() const = 0;         // any thread
   virtual int64_t kv_bytes_read() const = 0;     // of pages, by attention since the start, counted tile by tile
   virtual int64_t scalar_fallbacks() const = 0;  // linears whose format has no kernel here

@@ -35,7 +35,8 @@ class Engine {
   virtual void cancel(std::string_view request_id) = 0;
 
   virtual State state() const = 0;
-  virtual Status load_error() const = 0;  // why state() is kFailed
+  virtual Status load_error() const = 0;                    // why state() is kFailed
+  virtual std::vector<std::string> load_notes() const = 0;  // sentences about how the model was loaded; when kReady
   // No new requests; returns at once. drained() turns true when the last one has ended.
   virtual void drain() = 0;
   virtual bool drained() const = 0;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "engine/engine_core.h"
+#include "engine/loaded_model.h"
 #include "engine/model_setup.h"
 #include "engine/runner.h"
 #include "engine/tokenizer_source.h"
@@ -29,6 +30,7 @@ class LocalGenerator final : public Generator {
 
   Status check_prompt(std::span<const int32_t> ids) const override;
   Status load(const Progress& progress) override;
+  std::span<const std::string> load_notes() const override { return notes_; }
   Result<GenerateResult> generate(const GenerateRequest& request, const OnText& on_text) override;
   Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) override;
 
@@ -55,6 +57,7 @@ class LocalGenerator final : public Generator {
   std::optional<ChatTemplate> template_;
   MemoryPlan plan_;
   std::string device_description_;
+  std::vector<std::string> notes_;
 
   EngineMetrics metrics_{"local"};  // these two are the core's to write, and nobody's to read
   Timeline timeline_{1};
@@ -113,12 +116,13 @@ Status LocalGenerator::load(const Progress& progress) {
   scheduler_config.max_step_rows = limits.workspace.max_rows;
   QUIRE_ASSIGN_OR_RETURN(auto scheduler,
                          Scheduler::create(scheduler_config, kv_cache_config(config_, limits.kv_pages, plan_.context)));
-  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_));
   auto report = [&](double fraction) {
     if (progress) progress("loading weights", fraction);
   };
-  QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*checkpoint_, config_, std::move(device), limits, report));
-  runner_ = std::make_unique<Runner>(std::move(model), kScoreRows);
+  QUIRE_ASSIGN_OR_RETURN(auto loaded,
+                         load_model(*checkpoint_, config_, *tokenizer_, options_, std::move(limits), report));
+  notes_ = std::move(loaded.notes);
+  runner_ = std::make_unique<Runner>(std::move(loaded.model), kScoreRows);
   // One more than the context has slots: score() asks what follows a prompt that fills it.
   core_ =
       std::make_unique<EngineCore>(std::move(scheduler), *runner_, *tokenizer_, plan_.context + 1, metrics_, timeline_);

@@ -72,6 +72,7 @@ class Generator {
   virtual Status check_prompt(std::span<const int32_t> ids) const = 0;
   // Packs the weights and takes the memory that was planned. The first generate() or score() does it otherwise.
   virtual Status load(const Progress& progress) = 0;
+  virtual std::span<const std::string> load_notes() const = 0;  // sentences about how the model was loaded
 
   virtual Result<GenerateResult> generate(const GenerateRequest& request, const OnText& on_text) = 0;
   virtual Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) = 0;

@@ -34,7 +34,7 @@ Pool pool_for(const ModelConfig& config, const Device& device, int64_t context, 
 int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
                         const EngineOptions& options, int64_t context) {
   const WorkspaceLimits limits = {.max_rows = options.scheduler.max_step_rows, .max_context = context};
-  return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
+  return Workspace::bytes(config, linear_readers(config, checkpoint, options.model.head), limits, device) +
          Runner::logits_bytes(config.vocab_size, std::max(options.scheduler.max_seqs, kScoreRows)) + kProgramBytes;
 }
 
@@ -49,8 +49,9 @@ Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, 
     return out_of_range("--context " + std::to_string(options.model.context) + ": this model was trained for at most " +
                         std::to_string(config.context_length) + " tokens");
   }
+  QUIRE_RETURN_IF_ERROR(check_head(config, checkpoint, options.model.head));
   plan.budget_bytes = options.memory_budget_bytes > 0 ? options.memory_budget_bytes : available_memory_bytes();
-  plan.weight_bytes = weight_bytes(config, checkpoint, device);
+  plan.weight_bytes = weight_bytes(config, checkpoint, options.model.head, device);
   plan.tokenizer_bytes = tokenizer_bytes(config.vocab_size);
   plan.context = options.model.context > 0 ? options.model.context : config.context_length;
   const auto left = [&] { return plan.budget_bytes - plan.weight_bytes - plan.tokenizer_bytes - plan.workspace_bytes; };

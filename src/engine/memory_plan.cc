@@ -30,9 +30,9 @@ void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, cons
 }
 
 int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
-                        int64_t context) {
+                        std::optional<DType> head, int64_t context) {
   const WorkspaceLimits limits = {.max_rows = step_rows(context), .max_context = context};
-  return Workspace::bytes(config, linear_readers(config, checkpoint), limits, device) +
+  return Workspace::bytes(config, linear_readers(config, checkpoint, head), limits, device) +
          Runner::logits_bytes(config.vocab_size, kScoreRows) + kProgramBytes;
 }
 
@@ -45,11 +45,12 @@ Result<MemoryPlan> plan_memory(const Checkpoint& checkpoint, const ModelOptions&
     return out_of_range("--context " + std::to_string(options.context) + ": this model was trained for at most " +
                         std::to_string(config.context_length) + " tokens");
   }
+  QUIRE_RETURN_IF_ERROR(check_head(config, checkpoint, options.head));
   MemoryPlan plan;
   plan.sequences = sequences;
   plan.available_bytes = available_memory_bytes();
   count_weights(checkpoint, config, *device, plan);
-  plan.packed_weight_bytes = weight_bytes(config, checkpoint, *device);
+  plan.packed_weight_bytes = weight_bytes(config, checkpoint, options.head, *device);
   plan.tokenizer_bytes = tokenizer_bytes(config.vocab_size);
 
   auto kv_bytes = [&](int64_t context) {
@@ -65,7 +66,8 @@ Result<MemoryPlan> plan_memory(const Checkpoint& checkpoint, const ModelOptions&
     plan.context = config.context_length;
     const int64_t left = plan.available_bytes - plan.packed_weight_bytes - plan.tokenizer_bytes;
     while (plan.context > kPageTokens &&
-           kv_bytes(plan.context) + workspace_bytes(checkpoint, config, *device, plan.context) > left / 2) {
+           kv_bytes(plan.context) + workspace_bytes(checkpoint, config, *device, options.head, plan.context) >
+               left / 2) {
       plan.context = std::max(kPageTokens, plan.context * 7 / 8 / kPageTokens * kPageTokens);
     }
   }
@@ -81,7 +83,7 @@ Result<MemoryPlan> plan_memory(const Checkpoint& checkpoint, const ModelOptions&
     plan.kv_groups.push_back(line);
   }
   plan.kv_bytes = kv_bytes(plan.context);
-  plan.workspace_bytes = workspace_bytes(checkpoint, config, *device, plan.context);
+  plan.workspace_bytes = workspace_bytes(checkpoint, config, *device, options.head, plan.context);
   plan.total_bytes = plan.packed_weight_bytes + plan.kv_bytes + plan.workspace_bytes + plan.tokenizer_bytes;
   return plan;
 }

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "tensor/dtype.h"
 
 namespace quire {
 
@@ -22,7 +25,9 @@ struct ModelOptions {
   bool adapt_threads = true;  // use fewer while other programs take cores
   Attention attention = Attention::kFlash;
   bool power_of_two_scales = false;  // of int8 activations
-  int64_t context = 0;  // tokens; 0: the trained context, or less where memory is short
+  std::optional<DType> head;         // repack the output head as this type; none: as stored
+  std::string pack_cache;            // folder that packed weights are kept in; empty: none are
+  int64_t context = 0;               // tokens; 0: the trained context, or less where memory is short
 };
 
 }  // namespace quire

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -72,6 +73,21 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
   device.power_of_two_scales = options.power_of_two_scales;
   device.f32 = options.compute == ComputeMode::kF32;
   return make_cpu_device(device);
+}
+
+WeightOptions weight_options(const ModelOptions& options) {
+  WeightOptions weights{.head = options.head, .packed_file = ""};
+  if (!options.pack_cache.empty()) {
+    const std::filesystem::path folder(options.pack_cache);
+    weights.packed_file = folder / (model_name_of(options.model_path) + ".packed");
+  }
+  return weights;
+}
+
+std::string model_name_of(const std::string& path) {
+  std::filesystem::path file(path);
+  if (!file.has_filename()) file = file.parent_path();
+  return file.extension() == ".gguf" ? file.stem().string() : file.filename().string();
 }
 
 int64_t step_rows(int64_t context) { return std::min<int64_t>(512, context); }

@@ -10,11 +10,18 @@
 #include "device/device.h"
 #include "engine/model_options.h"
 #include "model/config.h"
+#include "model/weights.h"
 
 namespace quire {
 
 // The CPU device that the options ask for.
 Result<std::unique_ptr<Device>> make_device(const ModelOptions& options);
+
+// How its weights are loaded.
+WeightOptions weight_options(const ModelOptions& options);
+
+// The file's name without ".gguf", or the directory's.
+std::string model_name_of(const std::string& path);
 
 // Rows of the largest step: a prompt is prefilled in chunks of so many.
 int64_t step_rows(int64_t context);

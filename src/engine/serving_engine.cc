@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "engine/engine_core.h"
 #include "engine/kv_plan.h"
+#include "engine/loaded_model.h"
 #include "engine/model_setup.h"
 #include "engine/runner.h"
 #include "engine/tokenizer_source.h"
@@ -28,13 +29,6 @@ namespace {
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// The file's name without ".gguf", or the directory's.
-std::string model_name_of(const std::string& path) {
-  std::filesystem::path file(path);
-  if (!file.has_filename()) file = file.parent_path();
-  return file.extension() == ".gguf" ? file.stem().string() : file.filename().string();
 }
 
 HashKey random_hash_key() {
@@ -53,6 +47,7 @@ class ServingEngine final : public Engine {
 
   State state() const override { return state_.load(); }
   Status load_error() const override;
+  std::vector<std::string> load_notes() const override;
   void drain() override;
   bool drained() const override { return state_.load() == State::kDraining && live_.load() == 0; }
   int64_t retry_after_s() const override;
@@ -105,10 +100,11 @@ class ServingEngine final : public Engine {
   std::unique_ptr<Runner> runner_;        // engine thread
   std::unique_ptr<Scheduler> scheduler_;  // until the core takes it
 
-  mutable std::mutex mutex_;  // inbox_, load_error_
+  mutable std::mutex mutex_;  // inbox_, load_error_, load_notes_
   std::condition_variable wake_;
   Inbox inbox_;
   Status load_error_;
+  std::vector<std::string> load_notes_;
 
   std::atomic<State> state_{State::kLoading};
   std::atomic<int64_t> live_{0};     // submitted, terminal event not yet delivered
@@ -157,6 +153,11 @@ ServingEngine::~ServingEngine() {
   }
   wake_.notify_one();
   if (thread_.joinable()) thread_.join();
+}
+
+std::vector<std::string> ServingEngine::load_notes() const {
+  const std::lock_guard lock(mutex_);
+  return load_notes_;
 }
 
 Status ServingEngine::load_error() const {
@@ -218,13 +219,17 @@ void ServingEngine::run() {
 }
 
 Status ServingEngine::load() {
-  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_.model));
   ModelLimits limits;
   limits.workspace = {.max_rows = options_.scheduler.max_step_rows, .max_context = plan_.context};
   limits.kv_pages = plan_.pages;
   limits.touch_kv = false;
-  QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*checkpoint_, config_, std::move(device), limits, nullptr));
-  runner_ = std::make_unique<Runner>(std::move(model), std::max(options_.scheduler.max_seqs, kScoreRows));
+  QUIRE_ASSIGN_OR_RETURN(auto loaded,
+                         load_model(*checkpoint_, config_, *tokenizer_, options_.model, std::move(limits), nullptr));
+  {
+    const std::lock_guard lock(mutex_);
+    load_notes_ = std::move(loaded.notes);
+  }
+  runner_ = std::make_unique<Runner>(std::move(loaded.model), std::max(options_.scheduler.max_seqs, kScoreRows));
   loaded_bytes_.store(anonymous_memory_bytes());
   return {};
 }
@@ -301,6 +306,7 @@ std::string ServingEngine::describe_json() const {
                    {"chat_template", template_.has_value()}};
   json["state"] = kStates[static_cast<int>(state_.load())];
   json["compute"] = device_description_;
+  json["notes"] = load_notes();
   json["batching"] = {{"policy", policy_name(s.policy.kind)},
                       {"max_seqs", s.max_seqs},
                       {"max_step_rows", s.max_step_rows},

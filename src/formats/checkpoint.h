@@ -77,7 +77,8 @@ class Checkpoint {
 
   const std::string& path() const { return path_; }
   int64_t file_bytes() const { return file_bytes_; }
-  virtual std::string_view format() const = 0;  // "GGUF v3" or "safetensors"
+  std::span<const std::string> files() const { return files_; }  // paths of those that hold tensors
+  virtual std::string_view format() const = 0;                   // "GGUF v3" or "safetensors"
 
   // GGUF only: the value of a metadata key; null when absent, or for other formats.
   virtual const MetaValue* meta(std::string_view key) const = 0;
@@ -94,6 +95,7 @@ class Checkpoint {
   std::vector<std::string> unused_tensors_;
   std::string path_;
   int64_t file_bytes_ = 0;  // of all parts together
+  std::vector<std::string> files_;
 
  private:
   std::unordered_map<std::string_view, size_t> index_by_name_;  // keys point into tensors_

@@ -68,6 +68,7 @@ class GgufCheckpoint final : public Checkpoint {
     checkpoint->parts_ = std::move(parts);
     for (const GgufFile& part : checkpoint->parts_) {
       checkpoint->file_bytes_ += static_cast<int64_t>(part.file.bytes().size());
+      checkpoint->files_.push_back(part.file.path());
     }
     if (wanted == CheckpointParts::kAll) {
       QUIRE_RETURN_IF_ERROR(checkpoint->load());

@@ -135,10 +135,11 @@ class HfCheckpoint final : public Checkpoint {
     QUIRE_ASSIGN_OR_RETURN(HfModelConfig model, read_hf_config(config_texts()));
     const Family& family = *model.family;
     hparams_ = std::move(model.hparams);
-    QUIRE_ASSIGN_OR_RETURN(files_, open_weights(path_));
+    QUIRE_ASSIGN_OR_RETURN(parts_, open_weights(path_));
     std::vector<TensorRef> found;
-    for (const SafetensorsFile& file : files_) {
+    for (const SafetensorsFile& file : parts_) {
       file_bytes_ += static_cast<int64_t>(file.file.bytes().size());
+      files_.push_back(file.file.path());
       for (const SafetensorsEntry& entry : file.tensors) QUIRE_RETURN_IF_ERROR(add_tensor(file, entry, family, &found));
     }
     const auto spelling = [&](const std::string& name) { return hf_from_canonical(name, family); };
@@ -172,7 +173,7 @@ class HfCheckpoint final : public Checkpoint {
   }
 
   std::map<std::string, std::string, std::less<>> documents_;
-  std::vector<SafetensorsFile> files_;
+  std::vector<SafetensorsFile> parts_;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -9,7 +11,7 @@
 namespace quire {
 
 Model::Model(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device)
-    : config_(config), device_(std::move(device)) {
+    : config_(config), checkpoint_(checkpoint), device_(std::move(device)) {
   std::vector<float> factors;
   if (const TensorRef* tensor = checkpoint.find("rope_freqs.weight")) {
     factors.resize(static_cast<size_t>(tensor->columns()));
@@ -23,11 +25,12 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const M
                                            std::unique_ptr<Device> device, const ModelLimits& limits,
                                            const std::function<void(double)>& progress) {
   std::unique_ptr<Model> model(new Model(checkpoint, config, std::move(device)));
-  QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, *model->device_, progress));
+  QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, limits.weights, *model->device_, progress));
   model->device_->tune(model->weights_.head);
   QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages, limits.touch_kv));
   QUIRE_ASSIGN_OR_RETURN(
-      model->work_, Workspace::create(config, linear_readers(config, checkpoint), limits.workspace, *model->device_));
+      model->work_, Workspace::create(config, linear_readers(config, checkpoint, limits.weights.head), limits.workspace,
+                                      *model->device_));
   return model;
 }
 
@@ -147,14 +150,46 @@ void Model::run_layer(size_t index, bool last, int64_t rows) {
                     .next = last ? nullptr : work_.attn_in.get()});
 }
 
-void Model::logits(std::span<const int32_t> rows, float* out) {
+void Model::logits(std::span<const int32_t> rows, float* out) { head(weights_.head, rows, out); }
+
+void Model::head(const LinearWeight& weight, std::span<const int32_t> rows, float* out) {
   device_->head({.x = work_.x,
                  .rows = rows,
                  .norm = {weights_.output_norm, config_.norm_eps},
-                 .weight = weights_.head,
+                 .weight = weight,
                  .softcap = config_.final_softcap,
                  .scratch = work_.head_in.get(),
                  .logits = out});
+}
+
+Result<double> Model::head_divergence(std::span<const int32_t> tokens) {
+  Buffer memory;
+  QUIRE_ASSIGN_OR_RETURN(const LinearWeight stored, pack_stored_head(config_, checkpoint_, *device_, memory));
+  int64_t rows = std::min(static_cast<int64_t>(tokens.size()), work_.limits.max_rows);
+  for (size_t g = 0; g < config_.kv_groups.size(); ++g)
+    rows = std::min(rows, kv_.pages(static_cast<int>(g)) * kPageTokens);
+  QUIRE_CHECK(rows > 0);
+  std::vector<int32_t> pages(static_cast<size_t>((rows + kPageTokens - 1) / kPageTokens));
+  std::iota(pages.begin(), pages.end(), 0);
+  StepInput input;
+  input.sequences.push_back(
+      {.rows = rows, .page_tables = std::vector<const int32_t*>(config_.kv_groups.size(), pages.data())});
+  input.tokens.assign(tokens.begin(), tokens.begin() + rows);
+  forward(input);
+  std::vector<float> p(static_cast<size_t>(config_.vocab_size));
+  std::vector<float> q(p.size());
+  double total = 0;
+  for (int32_t row = 0; row < rows; ++row) {
+    head(stored, {&row, 1}, p.data());
+    logits({&row, 1}, q.data());
+    const double p_sum = log_sum_exp(p);
+    const double q_sum = log_sum_exp(q);
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double log_p = double{p[i]} - p_sum;
+      total += std::exp(log_p) * (log_p - (double{q[i]} - q_sum));
+    }
+  }
+  return total / static_cast<double>(rows);
 }
 
 float Model::log_sum_exp(std::span<const float> logits) {

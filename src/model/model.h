@@ -23,6 +23,7 @@
 namespace quire {
 
 struct ModelLimits {
+  WeightOptions weights;
   WorkspaceLimits workspace;
   std::vector<int64_t> kv_pages;  // per KV group
   bool touch_kv = true;           // take the pages' memory now rather than as they are first used
@@ -43,6 +44,11 @@ class Model {
   // A logit minus this is a log-probability.
   float log_sum_exp(std::span<const float> logits);
 
+  // What repacking the head (ModelLimits::weights) costs: the mean Kullback-Leibler divergence of its distributions from
+  // those of the head as stored, in nats, over the rows of `tokens`. Uses the KV pages: call it before they are in use.
+  Result<double> head_divergence(std::span<const int32_t> tokens);
+  bool weights_from_packed_file() const { return weights_.from_packed_file; }
+
   // The device's threads, for host work between steps.
   void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) { device_->parallel(count, body); }
 
@@ -55,9 +61,11 @@ class Model {
 
   void embed(const StepInput& input, int64_t rows);
   void fill_rope(const StepInput& input, int64_t rows);
+  void head(const LinearWeight& weight, std::span<const int32_t> rows, float* out);
   void run_layer(size_t index, bool last, int64_t rows);
 
   const ModelConfig config_;
+  const Checkpoint& checkpoint_;
   std::unique_ptr<Device> device_;
   ModelWeights weights_;
   KvStore kv_;

@@ -4,9 +4,46 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/packed_file.h"
 
 namespace quire {
 namespace {
+
+const TensorRef& head_tensor(const ModelConfig& config, const Checkpoint& checkpoint) {
+  const TensorRef* tensor = checkpoint.find(config.tied_embeddings ? "token_embd.weight" : "output.weight");
+  QUIRE_CHECK(tensor != nullptr);
+  return *tensor;
+}
+
+// The rows of a matrix in another type than it is stored in.
+struct Reencoded {
+  Reencoded(const TensorRef& tensor, DType to, Device& device)
+      : dtype(to), stride(row_bytes(to, tensor.columns())), bytes(static_cast<size_t>(tensor.rows() * stride)) {
+    device.parallel(tensor.rows(), [&](int64_t begin, int64_t end) {
+      std::vector<float> values(static_cast<size_t>(tensor.columns()));
+      for (int64_t row = begin; row < end; ++row) {
+        tensor.decode_f32(row, 1, values.data());
+        dtype_info(to).encode(values.data(), tensor.columns() / dtype_info(to).block_elements,
+                              bytes.data() + row * stride);
+      }
+    });
+  }
+  LinearSource source(const TensorRef& tensor) const {
+    return {.dtype = dtype, .n = tensor.rows(), .k = tensor.columns(), .row = [this](int64_t row) {
+              return bytes.data() + row * stride;
+            }};
+  }
+
+  DType dtype;
+  int64_t stride;
+  std::vector<std::byte> bytes;
+};
+
+LinearSource stored(const TensorRef& tensor) {
+  return {.dtype = tensor.dtype, .n = tensor.rows(), .k = tensor.columns(), .row = [&tensor](int64_t row) {
+            return tensor.row(row);
+          }};
+}
 
 // Walks the tensors of a model in one order, for counting, listing and loading alike: what is counted is what is
 // taken. A visitor sees each matrix and vector with the place it goes to.
@@ -39,7 +76,7 @@ void visit_weights(const ModelConfig& config, const Checkpoint& checkpoint, Mode
     vector(config.post_norms ? find(prefix + "post_ffw_norm.weight") : nullptr, layer.post_ffn_norm);
   }
   vector(find("output_norm.weight"), weights.output_norm);
-  matrix(find(config.tied_embeddings ? "token_embd.weight" : "output.weight"), weights.head);
+  matrix(&head_tensor(config, checkpoint), weights.head);
 }
 
 ModelWeights empty_weights(const ModelConfig& config) {
@@ -50,14 +87,26 @@ ModelWeights empty_weights(const ModelConfig& config) {
 
 }  // namespace
 
-int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, const Device& device) {
+Status check_head(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head) {
+  if (!head.has_value()) return {};
+  const TensorRef& tensor = head_tensor(config, checkpoint);
+  const DTypeInfo& to = dtype_info(*head);
+  if (tensor.columns() % to.block_elements == 0) return {};
+  return unsupported("--head " + std::string(to.name) + ": its blocks have " + std::to_string(to.block_elements) +
+                     " columns, which do not divide the " + std::to_string(tensor.columns()) + " of " + tensor.name +
+                     "; use --head q8_0");
+}
+
+int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head,
+                     const Device& device) {
   ModelWeights weights = empty_weights(config);
   Arena count;
   visit_weights(
       config, checkpoint, weights,
-      [&](const TensorRef* tensor, LinearWeight&) {
-        if (tensor != nullptr)
-          count.take<std::byte>(device.packed_bytes(tensor->dtype, tensor->rows(), tensor->columns()));
+      [&](const TensorRef* tensor, LinearWeight& weight) {
+        if (tensor == nullptr) return;
+        const DType dtype = &weight == &weights.head ? head.value_or(tensor->dtype) : tensor->dtype;
+        count.take<std::byte>(device.packed_bytes(dtype, tensor->rows(), tensor->columns()));
       },
       [&](const TensorRef* tensor, const float*&) {
         if (tensor != nullptr) count.take<float>(tensor->rows() * tensor->columns());
@@ -65,35 +114,54 @@ int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, co
   return count.used();
 }
 
-Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, Device& device,
-                                  const std::function<void(double)>& progress) {
+Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, const WeightOptions& options,
+                                  Device& device, const std::function<void(double)>& progress) {
   ModelWeights weights = empty_weights(config);
-  const int64_t total = weight_bytes(config, checkpoint, device);
+  const int64_t total = weight_bytes(config, checkpoint, options.head, device);
   QUIRE_ASSIGN_OR_RETURN(weights.memory, Buffer::allocate(total, "the weights"));
+  std::optional<PackedFile> file;
+  if (!options.packed_file.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(file, PackedFile::of(options.packed_file, checkpoint, options.head, device));
+    QUIRE_ASSIGN_OR_RETURN(weights.from_packed_file, file->read(device, weights.memory));
+  }
+  const bool packed = weights.from_packed_file;
   Arena arena(weights.memory.data());
   visit_weights(
       config, checkpoint, weights,
       [&](const TensorRef* tensor, LinearWeight& weight) {
         if (tensor == nullptr) return;
-        const LinearSource source = {
-            .dtype = tensor->dtype, .n = tensor->rows(), .k = tensor->columns(), .row = [tensor](int64_t row) {
-              return tensor->row(row);
-            }};
-        weight = device.pack(source, arena.take<std::byte>(device.packed_bytes(source.dtype, source.n, source.k)));
+        const DType dtype = &weight == &weights.head ? options.head.value_or(tensor->dtype) : tensor->dtype;
+        auto* memory = arena.take<std::byte>(device.packed_bytes(dtype, tensor->rows(), tensor->columns()));
+        if (packed) {
+          weight = {.dtype = dtype, .n = tensor->rows(), .k = tensor->columns(), .data = memory};
+        } else if (dtype == tensor->dtype) {
+          weight = device.pack(stored(*tensor), memory);
+        } else {
+          weight = device.pack(Reencoded(*tensor, dtype, device).source(*tensor), memory);
+        }
         if (progress) progress(static_cast<double>(arena.used()) / static_cast<double>(total));
       },
       [&](const TensorRef* tensor, const float*& vector) {
         if (tensor == nullptr) return;
         float* values = arena.take<float>(tensor->rows() * tensor->columns());
-        tensor->decode_f32(0, tensor->rows(), values);
+        if (!packed) tensor->decode_f32(0, tensor->rows(), values);
         vector = values;
       });
   QUIRE_CHECK(arena.used() == total);
   weights.embedding = checkpoint.find("token_embd.weight");
+  if (file.has_value() && !packed) QUIRE_RETURN_IF_ERROR(file->write(weights.memory));
   return weights;
 }
 
-LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint) {
+Result<LinearWeight> pack_stored_head(const ModelConfig& config, const Checkpoint& checkpoint, Device& device,
+                                      Buffer& memory) {
+  const TensorRef& tensor = head_tensor(config, checkpoint);
+  QUIRE_ASSIGN_OR_RETURN(
+      memory, Buffer::allocate(device.packed_bytes(tensor.dtype, tensor.rows(), tensor.columns()), "the stored head"));
+  return device.pack(stored(tensor), memory.data());
+}
+
+LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head) {
   LinearReaders readers;
   auto add = [&](std::vector<DType>& to, const std::string& name) {
     const TensorRef* tensor = checkpoint.find(name);
@@ -106,7 +174,8 @@ LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkp
     for (const char* name : {"ffn_gate.weight", "ffn_up.weight"}) add(readers.gate_up, prefix + name);
     add(readers.down, prefix + "ffn_down.weight");
   }
-  add(readers.head, config.tied_embeddings ? "token_embd.weight" : "output.weight");
+  readers.head.push_back(head_tensor(config, checkpoint).dtype);
+  if (head.has_value() && *head != readers.head.front()) readers.head.push_back(*head);
   return readers;
 }
 

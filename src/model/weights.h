@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,19 +42,34 @@ struct ModelWeights {
   LinearWeight head;
   std::vector<LayerWeights> layers;
   Buffer memory;
+  bool from_packed_file = false;
 };
 
-// Bytes that load_weights will allocate.
-int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, const Device& device);
+struct WeightOptions {
+  std::optional<DType> head;  // repack the output head as this type, which loses precision; none: as stored
+  std::string packed_file;    // see packed_file.h; empty: none
+};
 
-// Packs every matrix; `progress` hears the fraction done. The checkpoint has been validated against its Hparams.
-Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, Device& device,
-                                  const std::function<void(double)>& progress);
+// Whether the head can be repacked as asked; the error says why not.
+Status check_head(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head);
+
+// Bytes that load_weights will allocate.
+int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head,
+                     const Device& device);
+
+// Packs every matrix, or reads what an earlier load packed; `progress` hears the fraction done. The checkpoint has been
+// validated against its Hparams, the head by check_head.
+Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, const WeightOptions& options,
+                                  Device& device, const std::function<void(double)>& progress);
+
+// The head as stored, packed into `memory`: what a repacked one is compared with.
+Result<LinearWeight> pack_stored_head(const ModelConfig& config, const Checkpoint& checkpoint, Device& device,
+                                      Buffer& memory);
 
 // The types of the linears that read one kind of input, over all layers: what its Activations must hold.
 struct LinearReaders {
   std::vector<DType> qkv, o, gate_up, down, head;
 };
-LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint);
+LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head);
 
 }  // namespace quire

@@ -166,6 +166,7 @@ void ApiHandler::tick() {
   if (state == Engine::State::kFailed && !was_ready_) return stop(parts_.engine.load_error());
   if (state == Engine::State::kReady && !was_ready_) {
     was_ready_ = true;
+    for (const std::string& note : parts_.engine.load_notes()) parts_.log.note("loaded", note);
     parts_.log.note("ready", parts_.options.model_names.front());
   }
   if (!drain_ends_) return;

@@ -84,7 +84,8 @@ std::vector<DType> every_dtype() {
 std::string dtype_name(const testing::TestParamInfo<DType>& each) { return std::string(dtype_info(each.param).name); }
 
 INSTANTIATE_TEST_SUITE_P(DType, EveryDType, testing::ValuesIn(every_dtype()), dtype_name);
-INSTANTIATE_TEST_SUITE_P(DType, EncodedDType, testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0, DType::kQ6_K),
+INSTANTIATE_TEST_SUITE_P(DType, EncodedDType,
+                         testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ8_0, DType::kQ6_K),
                          dtype_name);
 
 TEST(DType, EncodesBlocksWhoseScaleHasNoInverse) {

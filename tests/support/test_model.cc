@@ -33,6 +33,7 @@ Result<std::unique_ptr<TestModel>> TestModel::load(const std::string& path, cons
   test->pages_.resize(static_cast<size_t>(options.sequences * test->pages_per_sequence_));
   std::iota(test->pages_.begin(), test->pages_.end(), 0);
   ModelLimits limits;
+  limits.weights = options.weights;
   limits.workspace = {.max_rows = options.max_rows, .max_context = options.context};
   limits.kv_pages.assign(config.kv_groups.size(), static_cast<int64_t>(test->pages_.size()));
   QUIRE_ASSIGN_OR_RETURN(test->model_, Model::load(*test->checkpoint_, config, std::move(device), limits, nullptr));

@@ -25,6 +25,7 @@ bool lacks_isa(const Status& status);
 
 struct TestModelOptions {
   CpuDeviceOptions device;
+  WeightOptions weights;
   int64_t context = 512;
   int64_t sequences = 1;
   int64_t max_rows = 512;

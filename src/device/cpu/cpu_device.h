@@ -18,6 +18,7 @@ class CpuDevice final : public Device {
   CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options);
 
   std::string description() const override;
+  std::string_view layout() const override { return kTileLayout; }
   ThreadUse threads() const override { return {pool_.size(), pool_.active(), pool_.retreats()}; }
   int64_t kv_bytes_read() const override { return kv_bytes_read_.load(std::memory_order_relaxed); }
   int64_t scalar_fallbacks() const override { return scalar_fallbacks_; }

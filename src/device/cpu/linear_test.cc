@@ -39,7 +39,9 @@ struct TestStrip {
       for (int64_t i = 0; i < wide_end / 2; ++i) {
         const bool bf16 = format.scale == Scale::kBF16 || format.quants == Quants::kBF16;
         const uint64_t sign = random() & 0x8000;
-        const uint64_t magnitude = random() % 16 == 0 ? 0 : bf16 ? 0x3c00 | (random() & 0x7f) : 0x2000 | (random() & 0x3ff);
+        const uint64_t magnitude = random() % 16 == 0 ? 0
+                                   : bf16             ? 0x3c00 | (random() & 0x7f)
+                                                      : 0x2000 | (random() & 0x3ff);
         const auto value = static_cast<uint16_t>(sign | magnitude);
         std::memcpy(bytes + 2 * i, &value, 2);
       }

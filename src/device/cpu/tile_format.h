@@ -21,11 +21,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "tensor/dtype.h"
 
 namespace quire::cpu {
 
+inline constexpr std::string_view kTileLayout = "cpu strips 1";  // count on with every change of what is described here
 inline constexpr int64_t kStripRows = 16;
 inline constexpr int64_t kTileK = 64;     // K is padded to this
 inline constexpr int64_t kActGroup = 32;  // K per activation scale
