@@ -48,9 +48,18 @@ std::vector<OptionRow> model_rows() {
        .commands = kWithModel,
        .section = kModelSection,
        .value_name = "MODE",
-       .help = "default: int8 or bf16 activations as the weights suggest, bf16 KV; f32: f32 activations and f32 KV, "
-               "for exactness",
+       .help = "default: int8 or bf16 activations as the weights suggest; f32: f32 activations, for exactness",
        .choices = {"default", "f32"},
+       .in_environment = true},
+      {.name = "kv-dtype",
+       .member = &Options::kv_dtype,
+       .commands = kWithModel,
+       .section = kModelSection,
+       .value_name = "TYPE",
+       .help =
+           "what the KV cache holds; auto: bf16, or f32 with --compute f32; f16: more digits, but values beyond 65504 "
+           "saturate; int8: about half the memory of bf16, with one scale per token and head",
+       .choices = {"auto", "bf16", "f16", "int8", "f32"},
        .in_environment = true},
       {.name = "isa",
        .member = &Options::isa,

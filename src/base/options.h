@@ -24,6 +24,7 @@ struct Options {
   std::string model = "smollm2-135m-instruct";
   std::string cache;  // empty: $XDG_CACHE_HOME/quire, else ~/.cache/quire
   std::string compute = "default";
+  std::string kv_dtype = "auto";
   std::string isa = "auto";
   std::string adapt_threads = "on";
   std::string attention = "flash";

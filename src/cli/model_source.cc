@@ -20,6 +20,13 @@ std::string environment(const char* name) {
 
 ComputeMode compute_mode(const std::string& name) { return name == "f32" ? ComputeMode::kF32 : ComputeMode::kDefault; }
 
+KvDtype kv_dtype(const std::string& name) {
+  if (name == "bf16") return KvDtype::kBf16;
+  if (name == "f16") return KvDtype::kF16;
+  if (name == "int8") return KvDtype::kInt8;
+  return name == "f32" ? KvDtype::kF32 : KvDtype::kAuto;
+}
+
 Attention attention(const std::string& name) {
   if (name == "per-head") return Attention::kPerHead;
   return name == "full" ? Attention::kFullScores : Attention::kFlash;
@@ -85,6 +92,7 @@ Result<std::string> find_model(const Options& options) {
 ModelOptions model_options(const Options& options, std::string path) {
   return {.model_path = std::move(path),
           .compute = compute_mode(options.compute),
+          .kv_dtype = kv_dtype(options.kv_dtype),
           .isa = isa(options.isa),
           .threads = static_cast<int>(options.threads),
           .adapt_threads = options.adapt_threads == "on",

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,6 +84,9 @@ struct QkvArgs {
   const float* q_bias = nullptr;  // null: none; [heads * head_dim]
   const float* k_bias = nullptr;
   const float* v_bias = nullptr;
+  // What K is divided by before it is stored, and Q multiplied by, so that scores stay: [kv_heads][head_dim], the same for
+  // both values of a rope pair. Null: 1. Evens out channels that one int8 scale per head would serve badly.
+  const float* k_factors = nullptr;
   Norm q_norm, k_norm;  // per head, before rope
   HeadShape shape;
   RopeRows rope;
@@ -188,18 +192,23 @@ class Device {
 // same dot products: all heads of a KV head one by one, and the whole matrix of scores in memory.
 enum class AttentionMethod { kFlash, kPerHead, kFullScores };
 
+// What pages hold. kF16: values beyond its range saturate at +-65504. kI8: codes with an f32 scale per token and head, for
+// K and for V.
+enum class KvType { kBF16, kF16, kI8, kF32 };
+
 struct CpuDeviceOptions {
   enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
   Isa isa = Isa::kAuto;
   int threads = 1;
   bool adapt_threads = true;  // use fewer while other programs take cores
-  bool f32 = false;           // f32 activations and KV
+  bool f32 = false;           // f32 activations
+  std::optional<KvType> kv;   // absent: kF32 with f32 activations, else kBF16
   // Rounds the scales of int8 activations, one for 32 values, up to powers of two: faster products, larger errors.
   bool power_of_two_scales = false;
   AttentionMethod attention = AttentionMethod::kFlash;
 };
 
-// Fails when the CPU lacks the instruction set asked for, or the instruction set the attention method.
+// Fails when the CPU lacks the instruction set asked for, or the instruction set or KV type the attention method.
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options);
 
 }  // namespace quire

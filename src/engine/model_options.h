@@ -10,9 +10,11 @@
 namespace quire {
 
 enum class ComputeMode {
-  kDefault,  // int8 or bf16 activations as the weights suggest, bf16 KV
-  kF32,      // f32 activations and f32 KV: for exactness, not for speed
+  kDefault,  // int8 or bf16 activations as the weights suggest
+  kF32,      // f32 activations: for exactness, not for speed
 };
+// What the KV cache holds (device/device.h, KvType).
+enum class KvDtype { kAuto, kBf16, kF16, kInt8, kF32 };
 // What flash attention is measured against (device/device.h, AttentionMethod).
 enum class Attention { kFlash, kPerHead, kFullScores };
 enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
@@ -20,6 +22,7 @@ enum class Isa { kAuto, kScalar, kAvx2, kAvx512 };
 struct ModelOptions {
   std::string model_path;  // a .gguf file or a checkpoint directory
   ComputeMode compute = ComputeMode::kDefault;
+  KvDtype kv_dtype = KvDtype::kAuto;  // bf16, or f32 with f32 activations
   Isa isa = Isa::kAuto;
   int threads = 0;            // 0: the cores this process may use
   bool adapt_threads = true;  // use fewer while other programs take cores

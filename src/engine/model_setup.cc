@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,22 @@ int64_t read_kib(const char* path, std::string_view name) {
     if (line.starts_with(name)) return std::strtoll(line.c_str() + name.size(), nullptr, 10);
   }
   return 0;
+}
+
+std::optional<KvType> kv_type(KvDtype dtype) {
+  switch (dtype) {
+    case KvDtype::kAuto:
+      return std::nullopt;
+    case KvDtype::kBf16:
+      return KvType::kBF16;
+    case KvDtype::kF16:
+      return KvType::kF16;
+    case KvDtype::kInt8:
+      return KvType::kI8;
+    case KvDtype::kF32:
+      return KvType::kF32;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -72,6 +89,7 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
   }
   device.power_of_two_scales = options.power_of_two_scales;
   device.f32 = options.compute == ComputeMode::kF32;
+  device.kv = kv_type(options.kv_dtype);
   return make_cpu_device(device);
 }
 

@@ -59,6 +59,8 @@ def test_bad_flags():
         (["run", "--stop", "", "-m", LLAMA, "x"], "empty"),
         (["score", "--isa", "sse", "x"], "--isa is \"sse\"; it takes auto, scalar, avx2 or avx512"),
         (["score", "--compute", "f64", "x"], "default or f32"),
+        (["score", "--kv-dtype", "q4", "x"], "auto, bf16, f16, int8 or f32"),
+        (["score", "-m", LLAMA, "--kv-dtype", "int8", "--attention", "full", "x"], ["bf16 KV only", "--kv-dtype bf16"]),
         (["template", "--template-file", LLAMA / "config.json", "--now", "yesterday", "x"], "2026-01-02T03:04:05"),
         (["pull", "no-such-model"], ["no-such-model", "smollm2-135m-instruct"]),
     ]:

@@ -38,9 +38,10 @@ constexpr Variation kVariations[] = {
     {.name = "contiguous pages", .prefix_caching = false, .layout = KvLayout::kContiguous},
 };
 
-TestEngineOptions engine_options(const std::string& path, const Variation& v, int64_t context) {
+TestEngineOptions engine_options(const std::string& path, const Variation& v, KvType kv, int64_t context) {
   TestEngineOptions options;
   options.path = path;
+  options.device.kv = kv;
   options.device.threads = v.threads;
   options.context = context;
   options.kv_tokens = v.kv_tokens;
@@ -95,12 +96,12 @@ void expect_equal(const Heard& got, const Heard& want, const std::string& what) 
   EXPECT_TRUE(same_bits(got.prompt_logprobs, want.prompt_logprobs)) << what << ": prompt log-probabilities";
 }
 
-void check_model(const std::string& path, int count, int64_t context, uint64_t seed) {
+void check_model(const std::string& path, KvType kv, int count, int64_t context, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Request> requests;
   std::map<std::string, Heard> alone;
   {
-    auto engine = TestEngine::create(engine_options(path, {.name = "alone", .prefix_caching = false}, context));
+    auto engine = TestEngine::create(engine_options(path, {.name = "alone", .prefix_caching = false}, kv, context));
     ASSERT_TRUE(engine.ok()) << engine.status().message();
     requests = mixed_requests(count, (*engine)->tokenizer().vocab_size(), random);
     for (const Request& request : requests) {
@@ -110,7 +111,7 @@ void check_model(const std::string& path, int count, int64_t context, uint64_t s
     alone = (*engine)->take_heard();
   }
   for (const Variation& variation : kVariations) {
-    auto engine = TestEngine::create(engine_options(path, variation, context));
+    auto engine = TestEngine::create(engine_options(path, variation, kv, context));
     ASSERT_TRUE(engine.ok()) << variation.name << ": " << engine.status().message();
     // In two waves, so that the second finds the cache warm and the first still running.
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -142,24 +143,26 @@ uint64_t test_seed() {
 class TinyEquality : public testing::TestWithParam<const char*> {};
 
 TEST_P(TinyEquality, AnswersDoNotDependOnCompany) {
-  check_model(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + GetParam(), 64, 512, test_seed());
+  check_model(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + GetParam(), KvType::kBF16, 64, 512, test_seed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyEquality, testing::Values("llama-gqa-llama3rope", "gemma3", "qwen2"));
 
-class RealEquality : public testing::TestWithParam<const char*> {};
+class RealEquality : public testing::TestWithParam<std::pair<const char*, KvType>> {};
 
 // Heavy: 64 requests in the full run, few otherwise.
 TEST_P(RealEquality, AnswersDoNotDependOnCompany) {
   const char* directory = std::getenv("QUIRE_MODELS");
   if (directory == nullptr) GTEST_SKIP() << "QUIRE_MODELS is not set";
-  const std::string path = std::string(directory) + "/" + GetParam();
+  const std::string path = std::string(directory) + "/" + GetParam().first;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is missing";
-  check_model(path, std::getenv("QUIRE_FULL") != nullptr ? 64 : 12, 512, test_seed());
+  check_model(path, GetParam().second, std::getenv("QUIRE_FULL") != nullptr ? 64 : 12, 512, test_seed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Real, RealEquality,
-                         testing::Values("smollm2-135m-instruct-q4_1.gguf", "gemma3-270m-q4_k_m.gguf"));
+                         testing::Values(std::pair("smollm2-135m-instruct-q4_1.gguf", KvType::kBF16),
+                                         std::pair("smollm2-135m-instruct-q4_1.gguf", KvType::kI8),
+                                         std::pair("gemma3-270m-q4_k_m.gguf", KvType::kBF16)));
 
 }  // namespace
 }  // namespace quire

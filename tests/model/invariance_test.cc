@@ -19,10 +19,11 @@ struct Case {
   DType dtype;
   CpuDeviceOptions::Isa isa;
   bool f32;
+  KvType kv;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << dtype_info(c.dtype).name << " " << isa_name(c.isa) << (c.f32 ? " f32" : "");
+  *out << dtype_info(c.dtype).name << " " << isa_name(c.isa) << (c.f32 ? " f32 " : " ") << kv_type_name(c.kv) << " KV";
 }
 
 uint64_t test_seed() {
@@ -141,11 +142,11 @@ class Invariance : public testing::TestWithParam<Case> {};
 TEST_P(Invariance, RowsDoNotDependOnTheirStep) {
   const Case& c = GetParam();
   const std::string path = testing::TempDir() + "/quire-invariance-" + std::to_string(static_cast<int>(c.dtype)) + "-" +
-                           isa_name(c.isa) + (c.f32 ? "-f" : "-d") + ".gguf";
+                           isa_name(c.isa) + (c.f32 ? "-f-" : "-d-") + kv_type_name(c.kv) + ".gguf";
   const uint64_t seed = test_seed();
   write_random_checkpoint(path, c.dtype, seed);
   const bool slow = c.isa == CpuDeviceOptions::Isa::kScalar;
-  check_invariance(path, {.isa = c.isa, .f32 = c.f32},
+  check_invariance(path, {.isa = c.isa, .f32 = c.f32, .kv = c.kv},
                    slow ? std::vector<int64_t>{37, 70, 16} : std::vector<int64_t>{200, 33, 64, 130, 7}, seed);
   std::filesystem::remove(path);
 }
@@ -154,8 +155,12 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const DTypeInfo& info : all_dtypes()) {
     for (const auto isa : kEveryIsa) {
-      for (const bool f32 : {false, true}) all.push_back({info.dtype, isa, f32});
+      for (const bool f32 : {false, true}) all.push_back({info.dtype, isa, f32, f32 ? KvType::kF32 : KvType::kBF16});
     }
+  }
+  // What pages hold has nothing to do with the weights: one type of them is enough.
+  for (const auto isa : kEveryIsa) {
+    for (const KvType kv : {KvType::kF16, KvType::kI8}) all.push_back({DType::kQ8_0, isa, false, kv});
   }
   return all;
 }
@@ -164,17 +169,17 @@ INSTANTIATE_TEST_SUITE_P(Types, Invariance, testing::ValuesIn(cases()));
 
 // Long enough for four splits of 512 keys, with global and sliding-window layers, on one thread and two (where a
 // decode step shares its splits out).
-class LongInvariance : public testing::TestWithParam<std::tuple<std::string, CpuDeviceOptions::Isa, bool>> {};
+class LongInvariance : public testing::TestWithParam<std::tuple<std::string, CpuDeviceOptions::Isa, KvType>> {};
 
 TEST_P(LongInvariance, SplitsDoNotShow) {
-  const auto& [name, isa, f32] = GetParam();
-  check_invariance(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + name, {.isa = isa, .f32 = f32},
-                   {1700, 530, 40}, test_seed());
+  const auto& [name, isa, kv] = GetParam();
+  check_invariance(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + name,
+                   {.isa = isa, .f32 = kv == KvType::kF32, .kv = kv}, {1700, 530, 40}, test_seed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, LongInvariance,
                          testing::Combine(testing::Values("llama-mqa-sharded", "llama-gqa-llama3rope", "gemma3"),
-                                          testing::ValuesIn(kEveryIsa), testing::Bool()));
+                                          testing::ValuesIn(kEveryIsa), testing::ValuesIn(kEveryKvType)));
 
 // A pipeline of two stages gives what one pass over all layers gives.
 TEST(LayerRange, StagesComposeExactly) {

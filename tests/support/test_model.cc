@@ -19,6 +19,20 @@ const char* isa_name(CpuDeviceOptions::Isa isa) {
   return "?";
 }
 
+const char* kv_type_name(KvType type) {
+  switch (type) {
+    case KvType::kBF16:
+      return "bf16";
+    case KvType::kF16:
+      return "f16";
+    case KvType::kI8:
+      return "int8";
+    case KvType::kF32:
+      return "f32";
+  }
+  return "?";
+}
+
 bool lacks_isa(const Status& status) {
   return status.code() == StatusCode::kUnsupported && status.message().find("--isa") != std::string::npos;
 }

@@ -20,6 +20,8 @@ namespace quire {
 inline constexpr CpuDeviceOptions::Isa kEveryIsa[] = {CpuDeviceOptions::Isa::kScalar, CpuDeviceOptions::Isa::kAvx2,
                                                       CpuDeviceOptions::Isa::kAvx512};
 const char* isa_name(CpuDeviceOptions::Isa isa);
+inline constexpr KvType kEveryKvType[] = {KvType::kBF16, KvType::kF16, KvType::kI8, KvType::kF32};
+const char* kv_type_name(KvType type);
 // Whether a model was refused because this CPU lacks the instruction set asked for.
 bool lacks_isa(const Status& status);
 

@@ -61,8 +61,10 @@ constexpr Kernels table(const char* name, LinearFn (*linear_kernels)(const TileF
   return {
       .name = name,
       .linear = linear_kernels,
-      .attend_bf16 = avx2_attend_bf16,
-      .attend_f32 = avx2_attend_f32,
+      .kv_bf16 = {avx2_attend_bf16, store_kv_bf16},
+      .kv_f16 = {avx2_attend_f16, store_kv_f16},
+      .kv_i8 = {avx2_attend_i8, store_kv_i8},
+      .kv_f32 = {avx2_attend_f32, store_kv_f32},
       .attend_full_bf16 = nullptr,
       .merge = merge,
       .finish = finish,
@@ -75,8 +77,6 @@ constexpr Kernels table(const char* name, LinearFn (*linear_kernels)(const TileF
       .gelu_tanh_mul = gelu_tanh_mul,
       .softcap = softcap,
       .log_sum_exp = log_sum_exp,
-      .store_kv_bf16 = store_kv_bf16,
-      .store_kv_f32 = store_kv_f32,
   };
 }
 

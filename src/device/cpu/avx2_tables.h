@@ -15,6 +15,8 @@ LinearFn avx2_linear_float(const TileFormat& format, ActKind kind);
 LinearFn avxvnni_linear_i8(const TileFormat& format);  // int8 activations
 
 void avx2_attend_bf16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
+void avx2_attend_f16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
+void avx2_attend_i8(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
 void avx2_attend_f32(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
 
 }  // namespace quire::cpu

@@ -47,8 +47,10 @@ LinearFn linear(const TileFormat& format, ActKind kind) {
 constexpr Kernels kAvx512 = {
     .name = "avx512",
     .linear = linear,
-    .attend_bf16 = avx512_attend_bf16,
-    .attend_f32 = avx512_attend_f32,
+    .kv_bf16 = {avx512_attend_bf16, store_kv_bf16},
+    .kv_f16 = {avx512_attend_f16, store_kv_f16},
+    .kv_i8 = {avx512_attend_i8, store_kv_i8},
+    .kv_f32 = {avx512_attend_f32, store_kv_f32},
     .attend_full_bf16 = avx512_attend_full_bf16,
     .merge = merge,
     .finish = finish,
@@ -61,8 +63,6 @@ constexpr Kernels kAvx512 = {
     .gelu_tanh_mul = gelu_tanh_mul,
     .softcap = softcap,
     .log_sum_exp = log_sum_exp,
-    .store_kv_bf16 = store_kv_bf16,
-    .store_kv_f32 = store_kv_f32,
 };
 
 }  // namespace

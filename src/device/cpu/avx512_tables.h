@@ -14,6 +14,8 @@ LinearFn avx512_linear_float(const TileFormat& format, ActKind kind);
 
 void avx512_attend_bf16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
 void avx512_attend_full_bf16(const AttentionRows& in, int64_t last, float* scores, const AttentionState& state);
+void avx512_attend_f16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
+void avx512_attend_i8(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
 void avx512_attend_f32(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
 
 }  // namespace quire::cpu

@@ -58,7 +58,17 @@ struct CpuDevice::AttentionPart {
 };
 
 int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const {
-  return 2 * kPageTokens * padded_dim(head_dim) * (f32_ ? 4 : 2);
+  const int64_t values = kPageTokens * padded_dim(head_dim);
+  switch (kv_type_) {
+    case KvType::kI8:
+      return 2 * (values + kPageTokens * int64_t{sizeof(float)});
+    case KvType::kBF16:
+    case KvType::kF16:
+      return 2 * values * 2;
+    case KvType::kF32:
+      return 2 * values * 4;
+  }
+  QUIRE_CHECK(false);
 }
 
 int64_t CpuDevice::attention_scratch_floats(const HeadShape& shape, int64_t context) const {
@@ -108,10 +118,9 @@ void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int
   const AttentionRows in = rows_of(args, *item.span, item.first_token, item.tokens, kv_head);
   const int64_t first = split * kKeySplit;
   const int64_t last = std::min(first + kKeySplit, in.position[in.rows - 1] + 1);
-  const auto kernel = f32_ ? kernels_.attend_f32 : kernels_.attend_bf16;
   const int64_t key_bytes = kv_head_bytes(args.shape.head_dim) / kPageTokens;
   if (method_ != AttentionMethod::kPerHead) {
-    kernel(in, first, last, part);
+    kv_.attend(in, first, last, part);
     kv_bytes_read_.fetch_add(tile_keys(in, first, last) * key_bytes, std::memory_order_relaxed);
     return;
   }
@@ -120,7 +129,7 @@ void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int
     one.rows = 1;
     one.q[0] = in.q[r];
     one.position[0] = in.position[r];
-    kernel(one, first, last, {part.max + r, part.sum + r, part.out + int64_t{r} * in.head_dim_padded});
+    kv_.attend(one, first, last, {part.max + r, part.sum + r, part.out + int64_t{r} * in.head_dim_padded});
     kv_bytes_read_.fetch_add(tile_keys(one, first, last) * key_bytes, std::memory_order_relaxed);
   }
 }

@@ -13,21 +13,55 @@ namespace {
 // Packed weights that one worker takes at a time while loading.
 constexpr int64_t kPackBytes = 256 << 10;
 
+const KvKernels& kv_kernels(const Kernels& kernels, KvType type) {
+  switch (type) {
+    case KvType::kBF16:
+      return kernels.kv_bf16;
+    case KvType::kF16:
+      return kernels.kv_f16;
+    case KvType::kI8:
+      return kernels.kv_i8;
+    case KvType::kF32:
+      return kernels.kv_f32;
+  }
+  QUIRE_CHECK(false);
+}
+
+const char* kv_name(KvType type) {
+  switch (type) {
+    case KvType::kBF16:
+      return "bf16";
+    case KvType::kF16:
+      return "f16";
+    case KvType::kI8:
+      return "int8";
+    case KvType::kF32:
+      return "f32";
+  }
+  QUIRE_CHECK(false);
+}
+
 }  // namespace
+
+KvType kv_type(const CpuDeviceOptions& options) {
+  return options.kv.value_or(options.f32 ? KvType::kF32 : KvType::kBF16);
+}
 
 CpuDevice::CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options)
     : kernels_(kernels),
       pool_(options.threads, options.adapt_threads),
       f32_(options.f32),
       power_of_two_scales_(options.power_of_two_scales),
+      kv_type_(kv_type(options)),
+      kv_(kv_kernels(kernels, kv_type_)),
       method_(options.attention),
       scratch_(static_cast<size_t>(pool_.size())) {}
 
 std::string CpuDevice::description() const {
   const std::string threads = std::to_string(pool_.size()) + (pool_.size() == 1 ? " thread" : " threads");
   const std::string scales = power_of_two_scales_ ? " (power-of-two scales)" : "";
-  const std::string types = f32_ ? "f32 activations, f32 KV" : "int8" + scales + " or bf16 activations, bf16 KV";
-  return std::string(kernels_.name) + ", " + types + ", " + threads;
+  const std::string activations = f32_ ? "f32" : "int8" + scales + " or bf16";
+  return std::string(kernels_.name) + ", " + activations + " activations, " + kv_name(kv_type_) + " KV, " + threads;
 }
 
 ActKind CpuDevice::act_kind(DType dtype) const {
@@ -169,8 +203,11 @@ Result<const cpu::Kernels*> kernels_of(CpuDeviceOptions::Isa isa) {
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const cpu::Kernels* kernels, kernels_of(options.isa));
-  if (options.attention == AttentionMethod::kFullScores && (options.f32 || kernels->attend_full_bf16 == nullptr)) {
-    return unsupported("--attention full: there is a kernel for AVX-512 and bf16 KV only");
+  if (options.attention == AttentionMethod::kFullScores &&
+      (cpu::kv_type(options) != KvType::kBF16 || kernels->attend_full_bf16 == nullptr)) {
+    return unsupported(
+        "--attention full: there is a kernel for AVX-512 and bf16 KV only; use --attention flash or per-head, or "
+        "--kv-dtype bf16");
   }
   return std::unique_ptr<Device>(std::make_unique<cpu::CpuDevice>(*kernels, options));
 }

@@ -13,6 +13,9 @@
 
 namespace quire::cpu {
 
+// The KV type that the options amount to.
+KvType kv_type(const CpuDeviceOptions& options);
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options);
@@ -73,6 +76,8 @@ class CpuDevice final : public Device {
   ThreadPool pool_;
   const bool f32_;
   const bool power_of_two_scales_;
+  const KvType kv_type_;
+  const KvKernels& kv_;
   const AttentionMethod method_;
   std::atomic<int64_t> kv_bytes_read_{0};
   int64_t scalar_fallbacks_ = 0;

@@ -176,6 +176,10 @@ struct RowPlace {
   int32_t slot = 0;
 };
 
+void apply_factors(float* head, const float* factors, int64_t dim, bool multiply) {
+  for (int64_t i = 0; i < dim; ++i) head[i] = multiply ? head[i] * factors[i] : head[i] / factors[i];
+}
+
 std::vector<RowPlace> row_places(std::span<const SequenceSpan> spans, const KvLayer& kv) {
   std::vector<RowPlace> places;
   for (const SequenceSpan& span : spans) {
@@ -200,7 +204,6 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
   const Linear k = prepare(args.k);
   const Linear v = prepare(args.v);
   const std::vector<RowPlace> places = row_places(args.spans, args.kv);
-  const auto store = f32_ ? kernels_.store_kv_f32 : kernels_.store_kv_bf16;
   const auto padded = static_cast<int32_t>((dim + 15) / 16 * 16);
   const int64_t half = args.rope.dim / 2;
 
@@ -238,6 +241,10 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
             float* head = tile + m * width + h * dim;
             const int64_t index = first_head + h;
             bias_norm_rope(head, index, is_q ? args.q_bias : args.k_bias, is_q ? args.q_norm : args.k_norm, row, true);
+            if (args.k_factors != nullptr) {
+              const int64_t kv_head = is_q ? index / (shape.heads / shape.kv_heads) : index;
+              apply_factors(head, args.k_factors + kv_head * dim, dim, is_q);
+            }
             if (is_q) {
               std::copy_n(head, dim, args.q_out + (row * shape.heads + index) * dim);
               continue;
@@ -245,8 +252,8 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
             float* value = values + m * width + h * dim;
             bias_norm_rope(value, index, args.v_bias, Norm{}, row, false);
             const RowPlace& place = places[static_cast<size_t>(row)];
-            store(head, value, static_cast<int32_t>(dim), padded, place.slot,
-                  reinterpret_cast<uint8_t*>(place.page + index * args.kv.head_stride));
+            kv_.store(head, value, static_cast<int32_t>(dim), padded, place.slot,
+                      reinterpret_cast<uint8_t*>(place.page + index * args.kv.head_stride));
           }
         }
       }

@@ -80,7 +80,8 @@ struct AttentionRows {
   int64_t window;           // 0: none
   float scale;
   float softcap;  // 0: none
-  // Pages: K then V of one head. bf16: K [d/2][16 tokens][2], V [8 token pairs][d][2]. f32: K [d][16], V [16][d].
+  // Pages: K then V of one head. bf16: K [d/2][16 tokens][2], V [8 token pairs][d][2]. f32 and f16: K [d][16],
+  // V [16][d]. int8: codes as bf16, and behind those of K and those of V the f32 scale of each token, [16].
   const uint8_t* kv_base;  // of this layer and head
   int64_t page_stride;     // bytes from page to page of the pool
   const int32_t* page_table;
@@ -94,15 +95,25 @@ struct AttentionState {
   float* out;  // [rows][head_dim_padded]
 };
 
+struct KvKernels {
+  // Attention over keys [first, last) of one split, from a fresh state. first is a multiple of kKeySplit.
+  void (*attend)(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
+  // One token's K and V into slot `slot` of a page. head_dim_padded - head_dim lanes become 0.
+  void (*store)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot, uint8_t* page);
+};
+
 struct Kernels {
   const char* name;
 
   // Null: this table has no kernel for the format; the caller falls back to the scalar one and counts it.
   LinearFn (*linear)(const TileFormat& format, ActKind kind);
 
-  // Attention over keys [first, last) of one split, from a fresh state. first is a multiple of kKeySplit.
-  void (*attend_bf16)(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
-  void (*attend_f32)(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
+  // By what pages hold. f16: values beyond its range are stored as +-65504. int8: one scale per token and head, the
+  // largest magnitude / 127, for K and for V; queries and weights meet the codes as int16, so that sums are exact.
+  KvKernels kv_bf16;
+  KvKernels kv_f16;
+  KvKernels kv_i8;
+  KvKernels kv_f32;
   // What online softmax is measured against: every score of a row is written to memory, all are softened, then multiplied
   // with V. `scores` holds in.rows x last floats, last rounded up to whole tiles. Null: this table has none.
   void (*attend_full_bf16)(const AttentionRows& in, int64_t last, float* scores, const AttentionState& state);
@@ -121,11 +132,6 @@ struct Kernels {
   void (*softcap)(float* x, int64_t n, float cap);
   // log(sum(exp(x))).
   float (*log_sum_exp)(const float* x, int64_t n);
-  // One token's K and V into slot `slot` of a page (layouts above). head_dim_padded - head_dim lanes become 0.
-  void (*store_kv_bf16)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot,
-                        uint8_t* page);
-  void (*store_kv_f32)(const float* k, const float* v, int32_t head_dim, int32_t head_dim_padded, int32_t slot,
-                       uint8_t* page);
 };
 
 const Kernels& scalar_kernels();

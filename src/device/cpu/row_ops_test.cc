@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "device/cpu/kernels.h"
+#include "tensor/half.h"
 
 namespace quire::cpu {
 namespace {
@@ -145,6 +147,58 @@ TEST(RowOps, PowerOfTwoScales) {
   }
 }
 
+// The layouts of kernels.h, by their indices.
+TEST(RowOps, StoresInt8WithAScalePerToken) {
+  constexpr int32_t kDim = 24;
+  constexpr int32_t kPadded = 32;
+  constexpr int32_t kSlot = 5;
+  constexpr size_t kCodes = size_t{kPadded} * kPageTokens;
+  for (const Kernels* kernels : tables()) {
+    auto k = random_values(kDim, 3, 10);
+    const std::vector<float> v(kDim, 0.0f);
+    k[7] = -20;  // the largest
+    std::vector<uint8_t> page(2 * (kCodes + 64), 0xff);
+    kernels->kv_i8.store(k.data(), v.data(), kDim, kPadded, kSlot, page.data());
+    float scale;
+    std::memcpy(&scale, &page[kCodes + 4 * kSlot], 4);
+    EXPECT_FLOAT_EQ(scale, 20.0f / 127);
+    const auto k_code = [&](int32_t d) {
+      return static_cast<int8_t>(page[static_cast<size_t>((d / 2 * kPageTokens + kSlot) * 2 + d % 2)]);
+    };
+    for (int32_t d = 0; d < kPadded; ++d) {
+      const double want = d < kDim ? std::nearbyint(k[static_cast<size_t>(d)] * (127 / 20.0)) : 0;
+      EXPECT_EQ(k_code(d), want) << kernels->name << " d " << d;
+      EXPECT_EQ(page[kCodes + 64 + static_cast<size_t>((kSlot / 2 * kPadded + d) * 2 + kSlot % 2)], 0);
+    }
+    EXPECT_EQ(k_code(7), -127);
+    std::memcpy(&scale, &page[2 * kCodes + 64 + 4 * kSlot], 4);
+    EXPECT_EQ(scale, 0.0f);
+  }
+}
+
+TEST(RowOps, F16KvSaturates) {
+  for (const Kernels* kernels : tables()) {
+    std::vector<float> k = {65503.9f, 65519.0f, 1e6f, -1e6f, -std::numeric_limits<float>::infinity(),
+                            NAN,      6e-8f,    1e-9f};
+    const auto more = random_values(500, 1e-3f, 11);
+    k.insert(k.end(), more.begin(), more.end());
+    k.resize(512);
+    std::vector<uint16_t> page(2 * 512 * kPageTokens);
+    kernels->kv_f16.store(k.data(), k.data(), 512, 512, 0, reinterpret_cast<uint8_t*>(page.data()));
+    const auto stored = [&](size_t d) { return f16_to_f32(page[d * kPageTokens]); };
+    EXPECT_EQ(stored(0), 65504.0f);
+    EXPECT_EQ(stored(1), 65504.0f);
+    EXPECT_EQ(stored(2), 65504.0f);
+    EXPECT_EQ(stored(3), -65504.0f);
+    EXPECT_EQ(stored(4), -65504.0f);
+    EXPECT_TRUE(std::isnan(stored(5)));
+    for (size_t d = 6; d < k.size(); ++d) {
+      EXPECT_EQ(page[d * kPageTokens], f32_to_f16(k[d])) << kernels->name << " " << k[d];
+      EXPECT_EQ(page[size_t{512} * kPageTokens + d], f32_to_f16(k[d]));
+    }
+  }
+}
+
 // Element-wise code is one source compiled per instruction set, without contraction: the bits agree.
 TEST(RowOps, EveryIsaGivesTheSameBits) {
   if (tables().size() == 1) GTEST_SKIP() << "this CPU lacks AVX2";
@@ -161,6 +215,23 @@ TEST(RowOps, EveryIsaGivesTheSameBits) {
     scalar_kernels().rms_norm(x.data(), y.data(), 1000, 1e-6f, a.data());
     kernels->rms_norm(x.data(), y.data(), 1000, 1e-6f, b.data());
     EXPECT_EQ(std::memcmp(a.data(), b.data(), 4000), 0) << kernels->name;
+  }
+}
+
+TEST(RowOps, EveryIsaStoresTheSameKv) {
+  constexpr int32_t kDim = 72;
+  constexpr int32_t kPadded = 80;
+  for (const auto kv : {&Kernels::kv_bf16, &Kernels::kv_f16, &Kernels::kv_i8, &Kernels::kv_f32}) {
+    const auto stored = [&](const Kernels& kernels) {
+      std::vector<uint8_t> page(2 * 4 * kPadded * kPageTokens);
+      for (int32_t slot = 0; slot < kPageTokens; ++slot) {
+        const auto k = random_values(kDim, 5, 100 + static_cast<uint64_t>(slot));
+        const auto v = random_values(kDim, 5, 200 + static_cast<uint64_t>(slot));
+        (kernels.*kv).store(k.data(), v.data(), kDim, kPadded, slot, page.data());
+      }
+      return page;
+    };
+    for (const Kernels* kernels : tables()) EXPECT_EQ(stored(*kernels), stored(scalar_kernels())) << kernels->name;
   }
 }
 
