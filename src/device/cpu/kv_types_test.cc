@@ -34,7 +34,8 @@ class Layer {
     k_ = matrix(kv_width, kHidden);
     v_ = matrix(kv_width, kHidden);
     o_ = matrix(width, width);
-    for (int64_t i = 0; i < width * width; ++i) o_.values[static_cast<size_t>(i)] = i / width == i % width ? 1.0f : 0.0f;
+    for (int64_t i = 0; i < width * width; ++i)
+      o_.values[static_cast<size_t>(i)] = i / width == i % width ? 1.0f : 0.0f;
     x_.resize(kRows * kHidden);
     for (float& value : x_) value = std::normal_distribution<float>()(random_);
   }
@@ -58,8 +59,7 @@ class Layer {
     Buffer pool = std::move(*Buffer::allocate(pages * kShape.kv_heads * head_bytes, "a test"));
     const std::vector<int32_t> table = {2, 0, 1};
     const SequenceSpan span = {.rows = kRows, .page_table = table.data()};
-    const KvLayer kv = {
-        .base = pool.data(), .page_stride = kShape.kv_heads * head_bytes, .head_stride = head_bytes};
+    const KvLayer kv = {.base = pool.data(), .page_stride = kShape.kv_heads * head_bytes, .head_stride = head_bytes};
     std::vector<float> q(static_cast<size_t>(kRows * width));
     std::vector<float> scratch(static_cast<size_t>(device_->attention_scratch_floats(kShape, kRows)));
     std::vector<float> result(static_cast<size_t>(kRows * width));
