@@ -3,7 +3,7 @@
 
 A kernel keeps its accumulators in registers; one more live value than there are registers, and the compiler stores and
 reloads a vector in the innermost loop, which costs more than the arithmetic. No test of results sees that. The check
-disassembles the objects, finds each innermost loop with an int8 or bf16 dot product (vpdpbusd, vpmaddubsw, vdpbf16ps),
+disassembles the objects, finds each innermost loop with an int8, int16 or bf16 dot product (vpdpbusd, vpdpwssd, vpmaddubsw, vdpbf16ps),
 and names the instructions in it that move a zmm or ymm register to or from the stack frame. A broadcast from the stack
 is data, not a spill.
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(\S.*)$")
 JUMP = re.compile(r"^j\w+\s+([0-9a-f]+)\b")
-DOT_PRODUCT = re.compile(r"\b(vpdpbusds?|vdpbf16ps|vpmaddubsw)\b.*%[yz]mm")
+DOT_PRODUCT = re.compile(r"\b(vpdpbusds?|vpdpwssd|vdpbf16ps|vpmaddubsw)\b.*%[yz]mm")
 VECTOR = re.compile(r"%[yz]mm")
 BROADCAST = re.compile(r"\{1to|^vp?broadcast")
 STACK_OPERAND = re.compile(r"\((%rsp|%rbp)[,)]")
