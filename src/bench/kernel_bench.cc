@@ -22,7 +22,7 @@ constexpr double kSecondsPerFigure = 0.4;
 // Passes over all matrices of a shape are timed as one: a cache must not hold what the next matrix reads.
 constexpr int64_t kUncachedBytes = int64_t{96} << 20;
 
-using Shape = std::tuple<DType, int64_t, int64_t>;
+using Shape = std::tuple<WeightType, int64_t, int64_t>;
 
 // Matrices of the layers and the head, by shape. Norms and biases have one row; embeddings are looked up, not multiplied,
 // but a tied one is also the head.
@@ -30,7 +30,7 @@ std::map<Shape, std::vector<const TensorRef*>> matrices_by_shape(const Checkpoin
   std::map<Shape, std::vector<const TensorRef*>> shapes;
   for (const TensorRef& tensor : checkpoint.tensors()) {
     if (tensor.rows() < 2) continue;
-    shapes[{tensor.dtype, tensor.rows(), tensor.columns()}].push_back(&tensor);
+    shapes[{tensor.type(), tensor.rows(), tensor.columns()}].push_back(&tensor);
   }
   return shapes;
 }
@@ -42,15 +42,14 @@ struct Matrices {
 };
 
 Result<Matrices> pack(Device& device, std::span<const TensorRef* const> tensors, const Shape& shape) {
-  const auto [dtype, n, k] = shape;
+  const auto [type, n, k] = shape;
   Matrices matrices;
-  matrices.packed_bytes = device.packed_bytes(dtype, n, k);
+  matrices.packed_bytes = device.packed_bytes(type, n, k);
   const auto wanted = static_cast<size_t>(kUncachedBytes / std::max<int64_t>(matrices.packed_bytes, 1) + 1);
   for (size_t i = 0; i < std::max(wanted, tensors.size()); ++i) {
     const TensorRef& tensor = *tensors[i % tensors.size()];
     QUIRE_ASSIGN_OR_RETURN(Buffer memory, Buffer::allocate(matrices.packed_bytes, "a matrix"));
-    matrices.weights.push_back(device.pack(
-        {.dtype = dtype, .n = n, .k = k, .row = [&](int64_t row) { return tensor.row(row); }}, memory.data()));
+    matrices.weights.push_back(device.pack(linear_source(tensor), memory.data()));
     matrices.memory.push_back(std::move(memory));
     if (static_cast<int64_t>(i + 1) * matrices.packed_bytes > 4 * kUncachedBytes) break;
   }
@@ -115,9 +114,9 @@ Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   for (const auto& [shape, tensors] : matrices_by_shape(*checkpoint)) {
-    const auto [dtype, n, k] = shape;
+    const auto [type, n, k] = shape;
     QUIRE_ASSIGN_OR_RETURN(const Matrices matrices, pack(*device, tensors, shape));
-    const std::array<DType, 1> readers = {dtype};
+    const std::array<WeightType, 1> readers = {type};
     QUIRE_ASSIGN_OR_RETURN(const Buffer memory,
                            Buffer::allocate(device->activation_bytes(most, k, readers), "activations"));
     const auto activations = device->make_activations(most, k, readers, memory.data());
@@ -129,7 +128,7 @@ Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
     for (const int64_t count : rows) {
       activations->set_rows(count);
       device->norm(x.data(), count, k, Norm{}, *activations);
-      KernelSpeed speed{.dtype = std::string(dtype_info(dtype).name),
+      KernelSpeed speed{.dtype = weight_type_name(type),
                         .n = n,
                         .k = k,
                         .matrices = static_cast<int64_t>(tensors.size()),

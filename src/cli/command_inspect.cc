@@ -26,16 +26,16 @@ struct TensorLine {
 
 // By type, the one that takes most space first.
 std::vector<TensorLine> tensors_by_type(const Checkpoint& checkpoint) {
-  std::map<DType, TensorLine> lines;
+  std::map<std::string, TensorLine> lines;
   for (const TensorRef& tensor : checkpoint.tensors()) {
-    TensorLine& line = lines[tensor.dtype];
-    line.type = dtype_info(tensor.dtype).name;
+    TensorLine& line = lines[tensor.type_name()];
+    line.type = tensor.type_name();
     line.tensors += 1;
     line.parameters += tensor.rows() * tensor.columns();
     line.bytes += tensor.bytes;
   }
   std::vector<TensorLine> sorted;
-  for (auto& [dtype, line] : lines) sorted.push_back(std::move(line));
+  for (auto& [type, line] : lines) sorted.push_back(std::move(line));
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return sorted;
 }
@@ -73,6 +73,7 @@ JsonObject plan_json(const MemoryPlan& plan) {
   for (const MemoryPlan::WeightLine& line : plan.weights) {
     weights.emplace_back()
         .text("type", line.dtype)
+        .text("kernel", line.kernel)
         .number("tensors", line.tensors)
         .number("file_bytes", line.file_bytes)
         .number("packed_bytes", line.packed_bytes);
@@ -188,10 +189,10 @@ void print_tensors(const Checkpoint& checkpoint) {
 }
 
 void print_plan(const MemoryPlan& plan) {
-  std::vector<std::vector<std::string>> rows = {{"weights", "tensors", "in the file", "in memory"}};
+  std::vector<std::vector<std::string>> rows = {{"weights", "tensors", "in the file", "in memory", "kernel"}};
   for (const MemoryPlan::WeightLine& line : plan.weights) {
     rows.push_back({line.dtype, count_text(line.tensors), bytes_text(line.file_bytes),
-                    line.packed_bytes > 0 ? bytes_text(line.packed_bytes) : "mapped"});
+                    line.packed_bytes > 0 ? bytes_text(line.packed_bytes) : "mapped", line.kernel});
   }
   const std::string title = "Memory plan: " + count_text(plan.context) + " tokens x " + count_text(plan.sequences) +
                             (plan.sequences == 1 ? " sequence" : " sequences");

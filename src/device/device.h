@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "tensor/dtype.h"
+#include "tensor/weight_type.h"
 
 namespace quire {
 
@@ -24,18 +24,21 @@ inline constexpr int64_t kPageTokens = 16;
 
 // A matrix [n, k] in the device's own layout.
 struct LinearWeight {
-  DType dtype = DType::kF32;
+  WeightType type;
   int64_t n = 0;
   int64_t k = 0;
   const std::byte* data = nullptr;
+  const int32_t* order = nullptr;  // [k]: the input that each column of the matrix multiplies; null: its own
 };
 
-// A matrix as a checkpoint stores it: row(i) is the first byte of row i.
+// A matrix as a checkpoint stores it: row(i) is the first byte of row i, or `codes` reads rows of codes and scales.
 struct LinearSource {
-  DType dtype = DType::kF32;
+  WeightType type;
   int64_t n = 0;
   int64_t k = 0;
   std::function<const std::byte*(int64_t)> row;
+  CodeReader codes;
+  const int32_t* order = nullptr;  // the caller's, for as long as the weight is used
 };
 
 // The input of linears, in the formats that the weights given at creation read. Layout is the device's.
@@ -159,7 +162,9 @@ class Device {
   virtual int64_t kv_bytes_read() const = 0;     // of pages, by attention since the start, counted tile by tile
   virtual int64_t scalar_fallbacks() const = 0;  // linears whose format has no kernel here
 
-  virtual int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const = 0;
+  // What multiplies weights of this type: "avx512 int4 x int8".
+  virtual std::string kernel_name(const WeightType& type) const = 0;
+  virtual int64_t packed_bytes(const WeightType& type, int64_t n, int64_t k) const = 0;
   // Packs in parallel into `memory`, 64-byte aligned, packed_bytes long.
   virtual LinearWeight pack(const LinearSource& source, std::byte* memory) = 0;
 
@@ -167,9 +172,9 @@ class Device {
   // no result.
   virtual void tune(const LinearWeight& weight) = 0;
 
-  virtual int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const = 0;
-  virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
-                                                        std::byte* memory) = 0;
+  virtual int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const WeightType> readers) const = 0;
+  virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k,
+                                                        std::span<const WeightType> readers, std::byte* memory) = 0;
 
   virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;  // K and V of one head in one page
   virtual int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const = 0;

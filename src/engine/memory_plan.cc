@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "engine/model_setup.h"
 #include "engine/runner.h"
@@ -14,19 +15,20 @@ namespace quire {
 namespace {
 
 void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, MemoryPlan& plan) {
-  std::map<DType, MemoryPlan::WeightLine> lines;
+  std::map<std::pair<WeightType, std::string>, MemoryPlan::WeightLine> lines;
   for (const TensorRef& tensor : checkpoint.tensors()) {
-    MemoryPlan::WeightLine& line = lines[tensor.dtype];
-    line.dtype = std::string(dtype_info(tensor.dtype).name);
+    MemoryPlan::WeightLine& line = lines[{tensor.type(), tensor.type_name()}];
+    line.dtype = tensor.type_name();
     ++line.tensors;
     line.file_bytes += tensor.bytes;
     const bool in_place = tensor.name == "token_embd.weight" && !config.tied_embeddings;
     const bool unused = tensor.name == "output.weight" && config.tied_embeddings;
     if (in_place || unused || tensor.name == "rope_freqs.weight") continue;
+    if (tensor.rank > 1) line.kernel = device.kernel_name(tensor.type());
     line.packed_bytes += tensor.rank == 1 ? tensor.columns() * static_cast<int64_t>(sizeof(float))
-                                          : device.packed_bytes(tensor.dtype, tensor.rows(), tensor.columns());
+                                          : device.packed_bytes(tensor.type(), tensor.rows(), tensor.columns());
   }
-  for (auto& [dtype, line] : lines) plan.weights.push_back(std::move(line));
+  for (auto& [type, line] : lines) plan.weights.push_back(std::move(line));
 }
 
 int64_t workspace_bytes(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,

@@ -13,7 +13,8 @@ namespace quire {
 
 struct MemoryPlan {
   struct WeightLine {
-    std::string dtype;  // as stored: "Q4_K"
+    std::string dtype;   // as stored: "Q4_K"
+    std::string kernel;  // that multiplies it: "avx512 int4 x int8"; empty: none does
     int64_t tensors = 0;
     int64_t file_bytes = 0;
     int64_t packed_bytes = 0;  // in the device's layout; 0 where the mapped file is read in place

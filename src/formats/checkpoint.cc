@@ -15,6 +15,10 @@ int64_t TensorRef::rows() const {
   return n;
 }
 
+std::string TensorRef::type_name() const {
+  return quantized != nullptr ? quantized->name() : std::string(dtype_info(dtype).name);
+}
+
 const std::byte* TensorRef::row(int64_t r) const {
   int64_t stored = r;
   if (interleaved_head_dim > 0 && rank > 1) {
@@ -26,6 +30,10 @@ const std::byte* TensorRef::row(int64_t r) const {
 }
 
 void TensorRef::decode_f32(int64_t first, int64_t n, float* out) const {
+  if (quantized != nullptr) {
+    for (int64_t r = 0; r < n; ++r) quantized->decode_f32(first + r, out + r * columns());
+    return;
+  }
   const DTypeInfo& info = dtype_info(dtype);
   const int64_t row_blocks = columns() / info.block_elements;
   const int64_t count = n * columns();

@@ -28,7 +28,8 @@
 
 #include "base/status.h"
 #include "formats/hparams.h"
-#include "tensor/dtype.h"
+#include "formats/quantized_linear.h"
+#include "tensor/weight_type.h"
 
 namespace quire {
 
@@ -41,9 +42,13 @@ struct TensorRef {
   int64_t bytes = 0;
   int64_t interleaved_head_dim = 0;  // > 0: rows of each head are stored as rope pairs (2i, 2i+1)
   bool add_one = false;              // stored value is w of (1 + w)
+  // A matrix in tensors of its own, with codes and scales: then dtype, data and row() mean nothing.
+  std::shared_ptr<const QuantizedLinear> quantized;
 
   int64_t rows() const;  // product of all dimensions but the last; 1 for a vector
   int64_t columns() const { return shape[static_cast<size_t>(rank - 1)]; }
+  WeightType type() const { return quantized != nullptr ? quantized->type() : WeightType(dtype); }
+  std::string type_name() const;  // for people: "Q4_K", "GPTQ 4-bit, groups of 128, symmetric"
   // First byte of canonical row `r`. A permuted vector (a bias) has one row, in stored order: use decode_f32.
   const std::byte* row(int64_t r) const;
   // Decodes canonical rows [first, first + n) to n * columns() floats, elements of a permuted vector reordered too.

@@ -10,6 +10,7 @@
 
 #include "formats/hf_config.h"
 #include "formats/hf_names.h"
+#include "formats/hf_quantization.h"
 #include "formats/messages.h"
 #include "formats/safetensors_file.h"
 #include "formats/safetensors_index.h"
@@ -27,8 +28,10 @@ struct Document {
   std::string_view name;
   size_t max_bytes;
 };
-constexpr std::array<Document, 6> kDocuments = {{{"config.json", size_t{4} << 20},
+constexpr std::array<Document, 8> kDocuments = {{{"config.json", size_t{4} << 20},
                                                  {"generation_config.json", size_t{1} << 20},
+                                                 {"quantize_config.json", size_t{4} << 20},
+                                                 {"quant_config.json", size_t{4} << 20},
                                                  {"tokenizer.json", size_t{256} << 20},
                                                  {"tokenizer_config.json", size_t{16} << 20},
                                                  {"special_tokens_map.json", size_t{4} << 20},
@@ -142,6 +145,7 @@ class HfCheckpoint final : public Checkpoint {
       files_.push_back(file.file.path());
       for (const SafetensorsEntry& entry : file.tensors) QUIRE_RETURN_IF_ERROR(add_tensor(file, entry, family, &found));
     }
+    QUIRE_RETURN_IF_ERROR(add_quantized(family, &found));
     const auto spelling = [&](const std::string& name) { return hf_from_canonical(name, family); };
     QUIRE_ASSIGN_OR_RETURN(SchemaTensors tensors,
                            match_schema(hparams_, family, model.biases, std::move(found), {path_, spelling}));
@@ -150,8 +154,66 @@ class HfCheckpoint final : public Checkpoint {
     return {};
   }
 
+  // The tensors of one quantized module.
+  struct QuantizedModule {
+    QuantizedParts parts;
+    std::string path;  // of the file that holds the first
+  };
+
+  // Keeps `entry` for its module where it is a part of a quantized one.
+  Result<bool> take_part(const SafetensorsFile& file, const SafetensorsEntry& entry, const Family& family) {
+    const size_t dot = entry.name.rfind('.');
+    if (dot == std::string::npos) return false;
+    const std::string module = entry.name.substr(0, dot);
+    const std::string part = entry.name.substr(dot + 1);
+    const std::string name = canonical_from_hf(module + ".weight", family);
+    if (!is_quantized_part(part, entry.dtype) || name.empty() || name.ends_with("norm.weight")) return false;
+    QuantizedModule& to = modules_[module];
+    if (to.parts.empty()) to.path = file.file.path();
+    if (!to.parts.emplace(part, &entry).second) {
+      return corrupt(file.file.path() + ": tensor " + quote(entry.name) + " occurs twice");
+    }
+    return true;
+  }
+
+  Status add_quantized(const Family& family, std::vector<TensorRef>* found) {
+    const std::string* beside = document("quantize_config.json");
+    QUIRE_ASSIGN_OR_RETURN(
+        const auto settings,
+        HfQuantization::read({.directory = path_,
+                              .config = document("config.json"),
+                              .quantize_config = beside != nullptr ? beside : document("quant_config.json")}));
+    for (const auto& [module, stored] : modules_) {
+      const std::string first = module + "." + stored.parts.begin()->first;
+      if (!settings) {
+        return corrupt(stored.path + ": tensor " + quote(first) + " belongs to a quantized model, but " + path_ +
+                       "/config.json has no quantization_config that says how; take the model's own config.json");
+      }
+      QUIRE_ASSIGN_OR_RETURN(const auto scheme, settings->scheme_of(module));
+      if (!scheme) {
+        return corrupt(stored.path + ": tensor " + quote(first) + " is quantized, but " + settings->where() +
+                       " says that its module is not");
+      }
+      TensorRef tensor;
+      tensor.name = canonical_from_hf(module + ".weight", family);
+      QUIRE_ASSIGN_OR_RETURN(tensor.quantized,
+                             QuantizedLinear::create(*scheme, stored.parts, stored.path + ": module " + quote(module)));
+      tensor.rank = 2;
+      tensor.shape = {tensor.quantized->rows(), tensor.quantized->columns()};
+      tensor.bytes = tensor.quantized->bytes();
+      if (tensor.name == "token_embd.weight") {
+        return unsupported(stored.path + ": tensor " + quote(first) +
+                           " quantizes the embedding, which quire cannot read");
+      }
+      found->push_back(std::move(tensor));
+    }
+    return {};
+  }
+
   Status add_tensor(const SafetensorsFile& file, const SafetensorsEntry& entry, const Family& family,
                     std::vector<TensorRef>* found) {
+    QUIRE_ASSIGN_OR_RETURN(const bool taken, take_part(file, entry, family));
+    if (taken) return {};
     TensorRef tensor;
     tensor.name = canonical_from_hf(entry.name, family);
     if (tensor.name.empty()) {
@@ -174,6 +236,7 @@ class HfCheckpoint final : public Checkpoint {
 
   std::map<std::string, std::string, std::less<>> documents_;
   std::vector<SafetensorsFile> parts_;
+  std::map<std::string, QuantizedModule> modules_;
 };
 
 }  // namespace

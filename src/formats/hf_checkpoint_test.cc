@@ -256,7 +256,7 @@ const BadConfig kBadConfigs[] = {
     {"unknown_type",
      "\"falcon_h1\"; supported are llama, mistral, qwen2, gemma3_text, gemma3",
      {{"model_type", "\"falcon_h1\""}}},
-    {"quantized", "method \"gptq\"", {{"quantization_config", R"({"quant_method": "gptq"})"}}},
+    {"quantized", "\"quant_method\" is \"hqq\"", {{"quantization_config", R"({"quant_method": "hqq"})"}}},
     {"classifier", "does not generate text", {{"architectures", R"(["LlamaForSequenceClassification"])"}}},
     {"hidden_text", "\"hidden_size\" is not an integer", {{"hidden_size", "\"8\""}}},
     {"hidden_negative", "\"hidden_size\" is -8", {{"hidden_size", "-8"}}},

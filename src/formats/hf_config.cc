@@ -85,13 +85,6 @@ class Reader {
 
  private:
   Status refuse_unsupported() const {
-    QUIRE_ASSIGN_OR_RETURN(const auto quantization, outer_.find_object("quantization_config"));
-    if (quantization) {
-      QUIRE_ASSIGN_OR_RETURN(const auto method, quantization->find_string("quant_method"));
-      return unsupported(outer_.where() + ": the checkpoint is quantized (quantization_config, method " +
-                         quote(method.value_or("unknown")) + "), which quire cannot read yet; use its GGUF or the " +
-                         "original weights");
-    }
     QUIRE_ASSIGN_OR_RETURN(const auto architectures, outer_.find_strings("architectures"));
     for (const std::string& name : architectures) {
       if (!name.ends_with("ForCausalLM") && !name.ends_with("ForConditionalGeneration")) {

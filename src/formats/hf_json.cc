@@ -75,6 +75,18 @@ Result<std::optional<HfJson>> HfJson::find_object(const std::string& key) const 
   return std::optional<HfJson>(HfJson(Object{*value}, where_ + ": " + quote(key)));
 }
 
+Result<std::vector<std::pair<std::string, HfJson>>> HfJson::find_objects(const std::string& key) const {
+  std::vector<std::pair<std::string, HfJson>> objects;
+  const Json* value = object_->find(key);
+  if (value == nullptr) return objects;
+  if (!value->is_object()) return error(key, "is not an object");
+  for (const auto& [name, element] : value->items()) {
+    if (!element.is_object()) return error(key, "holds " + quote(name) + ", which is not an object");
+    objects.emplace_back(name, HfJson(Object{element}, where_ + ": " + quote(key) + ": " + quote(name)));
+  }
+  return objects;
+}
+
 Result<std::vector<float>> HfJson::find_floats(const std::string& key) const {
   std::vector<float> numbers;
   const Json* value = object_->find(key);

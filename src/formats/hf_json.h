@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -28,6 +29,8 @@ class HfJson {
   Result<std::optional<bool>> find_bool(const std::string& key) const;
   Result<std::optional<std::string>> find_string(const std::string& key) const;
   Result<std::optional<HfJson>> find_object(const std::string& key) const;
+  // The objects under an object's keys, in the order of the keys' bytes; empty: absent.
+  Result<std::vector<std::pair<std::string, HfJson>>> find_objects(const std::string& key) const;
   Result<std::vector<float>> find_floats(const std::string& key) const;         // empty: absent
   Result<std::vector<std::string>> find_strings(const std::string& key) const;  // empty: absent
   Result<std::vector<int64_t>> find_int_or_ints(const std::string& key) const;  // empty: absent

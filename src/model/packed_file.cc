@@ -75,8 +75,8 @@ Result<PackedFile> PackedFile::of(const std::string& path, const Checkpoint& che
   }
   what += "head " + (head.has_value() ? std::string(dtype_info(*head).name) : "as stored") + "\n";
   for (const TensorRef& tensor : checkpoint.tensors()) {
-    what += tensor.name + " " + std::string(dtype_info(tensor.dtype).name) + " " + std::to_string(tensor.rows()) + " " +
-            std::to_string(tensor.columns()) + "\n";
+    what += tensor.name + " " + tensor.type_name() + " " + weight_type_name(tensor.type()) + " " +
+            std::to_string(tensor.rows()) + " " + std::to_string(tensor.columns()) + "\n";
   }
   PackedFile result;
   result.path_ = path;

@@ -29,21 +29,15 @@ struct Reencoded {
     });
   }
   LinearSource source(const TensorRef& tensor) const {
-    return {.dtype = dtype, .n = tensor.rows(), .k = tensor.columns(), .row = [this](int64_t row) {
-              return bytes.data() + row * stride;
-            }};
+    LinearSource source = {.type = dtype, .n = tensor.rows(), .k = tensor.columns()};
+    source.row = [this](int64_t row) { return bytes.data() + row * stride; };
+    return source;
   }
 
   DType dtype;
   int64_t stride;
   std::vector<std::byte> bytes;
 };
-
-LinearSource stored(const TensorRef& tensor) {
-  return {.dtype = tensor.dtype, .n = tensor.rows(), .k = tensor.columns(), .row = [&tensor](int64_t row) {
-            return tensor.row(row);
-          }};
-}
 
 // Walks the tensors of a model in one order, for counting, listing and loading alike: what is counted is what is
 // taken. A visitor sees each matrix and vector with the place it goes to.
@@ -87,6 +81,17 @@ ModelWeights empty_weights(const ModelConfig& config) {
 
 }  // namespace
 
+LinearSource linear_source(const TensorRef& tensor) {
+  LinearSource source = {.type = tensor.type(), .n = tensor.rows(), .k = tensor.columns()};
+  if (const QuantizedLinear* quantized = tensor.quantized.get()) {
+    source.codes = [quantized](int64_t first, int64_t rows, const CodeRows& out) { quantized->read(first, rows, out); };
+    if (!quantized->order().empty()) source.order = quantized->order().data();
+  } else {
+    source.row = [&tensor](int64_t row) { return tensor.row(row); };
+  }
+  return source;
+}
+
 Status check_head(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head) {
   if (!head.has_value()) return {};
   const TensorRef& tensor = head_tensor(config, checkpoint);
@@ -105,8 +110,8 @@ int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, st
       config, checkpoint, weights,
       [&](const TensorRef* tensor, LinearWeight& weight) {
         if (tensor == nullptr) return;
-        const DType dtype = &weight == &weights.head ? head.value_or(tensor->dtype) : tensor->dtype;
-        count.take<std::byte>(device.packed_bytes(dtype, tensor->rows(), tensor->columns()));
+        const WeightType type = &weight == &weights.head && head ? *head : tensor->type();
+        count.take<std::byte>(device.packed_bytes(type, tensor->rows(), tensor->columns()));
       },
       [&](const TensorRef* tensor, const float*&) {
         if (tensor != nullptr) count.take<float>(tensor->rows() * tensor->columns());
@@ -130,14 +135,16 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
       config, checkpoint, weights,
       [&](const TensorRef* tensor, LinearWeight& weight) {
         if (tensor == nullptr) return;
-        const DType dtype = &weight == &weights.head ? options.head.value_or(tensor->dtype) : tensor->dtype;
-        auto* memory = arena.take<std::byte>(device.packed_bytes(dtype, tensor->rows(), tensor->columns()));
+        const LinearSource source = linear_source(*tensor);
+        const WeightType type = &weight == &weights.head && options.head ? *options.head : source.type;
+        auto* memory = arena.take<std::byte>(device.packed_bytes(type, source.n, source.k));
         if (packed) {
-          weight = {.dtype = dtype, .n = tensor->rows(), .k = tensor->columns(), .data = memory};
-        } else if (dtype == tensor->dtype) {
-          weight = device.pack(stored(*tensor), memory);
+          weight = {.type = type, .n = source.n, .k = source.k, .data = memory};
+          if (type.ordered) weight.order = source.order;
+        } else if (type == source.type) {
+          weight = device.pack(source, memory);
         } else {
-          weight = device.pack(Reencoded(*tensor, dtype, device).source(*tensor), memory);
+          weight = device.pack(Reencoded(*tensor, type.dtype, device).source(*tensor), memory);
         }
         if (progress) progress(static_cast<double>(arena.used()) / static_cast<double>(total));
       },
@@ -157,15 +164,15 @@ Result<LinearWeight> pack_stored_head(const ModelConfig& config, const Checkpoin
                                       Buffer& memory) {
   const TensorRef& tensor = head_tensor(config, checkpoint);
   QUIRE_ASSIGN_OR_RETURN(
-      memory, Buffer::allocate(device.packed_bytes(tensor.dtype, tensor.rows(), tensor.columns()), "the stored head"));
-  return device.pack(stored(tensor), memory.data());
+      memory, Buffer::allocate(device.packed_bytes(tensor.type(), tensor.rows(), tensor.columns()), "the stored head"));
+  return device.pack(linear_source(tensor), memory.data());
 }
 
 LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head) {
   LinearReaders readers;
-  auto add = [&](std::vector<DType>& to, const std::string& name) {
+  auto add = [&](std::vector<WeightType>& to, const std::string& name) {
     const TensorRef* tensor = checkpoint.find(name);
-    if (tensor != nullptr && std::find(to.begin(), to.end(), tensor->dtype) == to.end()) to.push_back(tensor->dtype);
+    if (tensor != nullptr && std::find(to.begin(), to.end(), tensor->type()) == to.end()) to.push_back(tensor->type());
   };
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
@@ -174,8 +181,8 @@ LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkp
     for (const char* name : {"ffn_gate.weight", "ffn_up.weight"}) add(readers.gate_up, prefix + name);
     add(readers.down, prefix + "ffn_down.weight");
   }
-  readers.head.push_back(head_tensor(config, checkpoint).dtype);
-  if (head.has_value() && *head != readers.head.front()) readers.head.push_back(*head);
+  readers.head.push_back(head_tensor(config, checkpoint).type());
+  if (head.has_value() && WeightType(*head) != readers.head.front()) readers.head.push_back(*head);
   return readers;
 }
 

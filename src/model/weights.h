@@ -50,6 +50,9 @@ struct WeightOptions {
   std::string packed_file;    // see packed_file.h; empty: none
 };
 
+// What a device packs. The tensor must outlive the source, and its order the weight.
+LinearSource linear_source(const TensorRef& tensor);
+
 // Whether the head can be repacked as asked; the error says why not.
 Status check_head(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head);
 
@@ -68,7 +71,7 @@ Result<LinearWeight> pack_stored_head(const ModelConfig& config, const Checkpoin
 
 // The types of the linears that read one kind of input, over all layers: what its Activations must hold.
 struct LinearReaders {
-  std::vector<DType> qkv, o, gate_up, down, head;
+  std::vector<WeightType> qkv, o, gate_up, down, head;
 };
 LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head);
 

@@ -11,7 +11,8 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
              Workspace& w) {
   const int64_t rows = w.limits.max_rows;
   const HeadShape& shape = config.heads;
-  auto activations = [&](int64_t max_rows, int64_t k, const std::vector<DType>& types) -> std::unique_ptr<Activations> {
+  auto activations = [&](int64_t max_rows, int64_t k,
+                         const std::vector<WeightType>& types) -> std::unique_ptr<Activations> {
     std::byte* memory = arena.take<std::byte>(sizes.activation_bytes(max_rows, k, types));
     return device == nullptr ? nullptr : device->make_activations(max_rows, k, types, memory);
   };

@@ -23,7 +23,7 @@ void ActKinds::add(ActKind kind) {
   f32 |= kind == ActKind::kF32;
 }
 
-CpuActivations::CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena)
+CpuActivations::CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena, ActKinds repacked)
     : k_(k), k_padded_((k + kTileK - 1) / kTileK * kTileK), kinds_(kinds) {
   if (kinds.i8) {
     q_ = arena.take<int8_t>(max_rows * k_padded_);
@@ -34,10 +34,16 @@ CpuActivations::CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Aren
   }
   if (kinds.bf16) bf16_ = arena.take<uint16_t>(max_rows * k_padded_);
   if (kinds.f32) f32_ = arena.take<float>(max_rows * k_padded_);
+  if (!repacked.any()) return;
+  plain_ = arena.take<float>(max_rows * k_);
+  for (auto& each : repacked_) each = std::make_unique<CpuActivations>(max_rows, k, repacked, arena);
 }
 
 void CpuActivations::set_rows(int64_t rows) {
   if (rows == rows_) return;
+  for (auto& each : repacked_) {
+    if (each != nullptr) each->set_rows(rows);
+  }
   rows_ = rows;
   panel_rows_ = split_panels(rows);
   panel_first_.clear();
@@ -87,6 +93,7 @@ PanelSlot CpuActivations::slot(int64_t row) const {
 }
 
 void CpuActivations::store(const Kernels& kernels, int64_t row, const float* x, int64_t first_k, int64_t n) {
+  if (plain_ != nullptr) std::copy_n(x, n, plain_ + row * k_ + first_k);
   const PanelSlot to = slot(row);
   auto put = [&](const float* values, int64_t at, int64_t count) {
     if (kinds_.i8) kernels.pack_i8(values, at, count, to);
@@ -107,6 +114,12 @@ void CpuActivations::store(const Kernels& kernels, int64_t row, const float* x, 
     const float zeros[32] = {};
     put(zeros, end, 32);
   }
+}
+
+void CpuActivations::store_token(const Kernels& kernels, int64_t row, float* x) {
+  if (kinds_.bf16 || kinds_.f32) store(kernels, row, x, 0, k_);
+  std::fill(x + k_, x + k_padded_, 0.0f);
+  if (kinds_.i8) kernels.pack_i8_token(x, k_padded_, slot(row));
 }
 
 }  // namespace quire::cpu

@@ -2,6 +2,8 @@
 // that some reader needs.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,12 +23,17 @@ struct ActKinds {
   bool power_of_two = false;  // scales of the int8 values
 
   void add(ActKind kind);
+  bool any() const { return i8 || bf16 || f32; }
 };
+
+// Some linears read their input in an order or with scales of their own. For these the rows are kept as they are too, and
+// packed once more before the product (repack.cc), at most kRepacked ways at a time: q, k and v may differ.
+inline constexpr int64_t kRepacked = 3;
 
 class CpuActivations final : public Activations {
  public:
-  // Takes its memory from `arena` (which may only count).
-  CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena);
+  // Takes its memory from `arena` (which may only count). `repacked`: what those linears read.
+  CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena, ActKinds repacked = {});
 
   void set_rows(int64_t rows) override;
   int64_t rows() const { return rows_; }
@@ -39,6 +46,13 @@ class CpuActivations final : public Activations {
   // Stores n values of one row from column first_k on, in every format; n and first_k are multiples of 32, except
   // at the end of the row: what is missing to a multiple of 32 there is taken as 0.
   void store(const Kernels& kernels, int64_t row, const float* x, int64_t first_k, int64_t n);
+  // Stores a whole row, int8 with one scale. `x` has k() values and room for k_padded.
+  void store_token(const Kernels& kernels, int64_t row, float* x);
+
+  const float* plain_row(int64_t row) const { return plain_ + row * k_; }
+  // Scratch of whoever multiplies, one operation at a time.
+  CpuActivations& repacked(int64_t index) const { return *repacked_[static_cast<size_t>(index)]; }
+  int64_t k_padded() const { return k_padded_; }
 
  private:
   PanelSlot slot(int64_t row) const;
@@ -57,6 +71,8 @@ class CpuActivations final : public Activations {
   float* scaled_sums32_ = nullptr;
   uint16_t* bf16_ = nullptr;
   float* f32_ = nullptr;
+  float* plain_ = nullptr;  // [max_rows][k], where some reader repacks
+  std::array<std::unique_ptr<CpuActivations>, kRepacked> repacked_;
 };
 
 // The device's own kind, which is all that it is ever given.

@@ -13,6 +13,7 @@ namespace {
 // These need what stands above.
 #include "device/cpu/attention_merge.inc"
 #include "device/cpu/pack_i8_store.inc"
+#include "device/cpu/pack_i8_token.inc"
 
 __m256 magnitude(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 
@@ -50,6 +51,7 @@ LinearFn linear(const TileFormat& format, ActKind kind) {
   if (LinearFn found = avx2_linear_i5(format, kind)) return found;
   if (LinearFn found = avx2_linear_i6(format, kind)) return found;
   if (LinearFn found = avx2_linear_i8(format, kind)) return found;
+  if (LinearFn found = avx2_linear_e4m3(format, kind)) return found;
   return avx2_linear_float(format, kind);
 }
 
@@ -70,6 +72,7 @@ constexpr Kernels table(const char* name, LinearFn (*linear_kernels)(const TileF
       .finish = finish,
       .rms_norm = rms_norm,
       .pack_i8 = pack_i8,
+      .pack_i8_token = pack_i8_token,
       .pack_bf16 = pack_bf16,
       .pack_f32 = pack_f32,
       .rope = rope,

@@ -9,8 +9,10 @@ namespace {
 
 #include "device/cpu/avx2_dot.inc"
 #include "device/cpu/avx2_linear.inc"
-// Needs what stands above.
+// These need what stands above.
 #include "device/cpu/avx2_decoded.inc"
+// And this.
+#include "device/cpu/avx2_integer.inc"
 
 }  // namespace
 

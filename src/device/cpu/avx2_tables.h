@@ -10,6 +10,7 @@ LinearFn avx2_linear_i4(const TileFormat& format, ActKind kind);
 LinearFn avx2_linear_i5(const TileFormat& format, ActKind kind);
 LinearFn avx2_linear_i6(const TileFormat& format, ActKind kind);
 LinearFn avx2_linear_i8(const TileFormat& format, ActKind kind);
+LinearFn avx2_linear_e4m3(const TileFormat& format, ActKind kind);
 LinearFn avx2_linear_float(const TileFormat& format, ActKind kind);
 
 LinearFn avxvnni_linear_i8(const TileFormat& format);  // int8 activations

@@ -12,6 +12,7 @@ namespace {
 // These need what stands above.
 #include "device/cpu/attention_merge.inc"
 #include "device/cpu/pack_i8_store.inc"
+#include "device/cpu/pack_i8_token.inc"
 
 // As pack_i8.inc, to the bit: rounding to even, and every sum is one of integers.
 void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
@@ -41,6 +42,7 @@ LinearFn linear(const TileFormat& format, ActKind kind) {
   if (LinearFn found = avx512_linear_i5(format, kind)) return found;
   if (LinearFn found = avx512_linear_i6(format, kind)) return found;
   if (LinearFn found = avx512_linear_i8(format, kind)) return found;
+  if (LinearFn found = avx512_linear_e4m3(format, kind)) return found;
   return avx512_linear_float(format, kind);
 }
 
@@ -56,6 +58,7 @@ constexpr Kernels kAvx512 = {
     .finish = finish,
     .rms_norm = rms_norm,
     .pack_i8 = pack_i8,
+    .pack_i8_token = pack_i8_token,
     .pack_bf16 = pack_bf16,
     .pack_f32 = pack_f32,
     .rope = rope,

@@ -8,6 +8,8 @@ namespace quire::cpu {
 namespace {
 
 #include "device/cpu/avx512_linear.inc"
+// Needs what stands above.
+#include "device/cpu/avx512_integer.inc"
 
 }  // namespace
 

@@ -10,6 +10,7 @@ LinearFn avx512_linear_i4(const TileFormat& format, ActKind kind);
 LinearFn avx512_linear_i5(const TileFormat& format, ActKind kind);
 LinearFn avx512_linear_i6(const TileFormat& format, ActKind kind);
 LinearFn avx512_linear_i8(const TileFormat& format, ActKind kind);
+LinearFn avx512_linear_e4m3(const TileFormat& format, ActKind kind);
 LinearFn avx512_linear_float(const TileFormat& format, ActKind kind);
 
 void avx512_attend_bf16(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);

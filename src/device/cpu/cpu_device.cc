@@ -64,33 +64,51 @@ std::string CpuDevice::description() const {
   return std::string(kernels_.name) + ", " + activations + " activations, " + kv_name(kv_type_) + " KV, " + threads;
 }
 
-ActKind CpuDevice::act_kind(DType dtype) const {
-  const TileFormat format = tile_format(dtype);
+ActKind CpuDevice::act_kind(const WeightType& type) const {
+  const TileFormat format = tile_format(type);
   if (f32_) return ActKind::kF32;
   if (format.integer()) return ActKind::kI8;
   // f16 and f32 weights would lose precision as bf16: their activations stay f32.
-  return format.quants == Quants::kBF16 ? ActKind::kBF16 : ActKind::kF32;
+  return format.quants == Quants::kBF16 || format.quants == Quants::kE4M3 ? ActKind::kBF16 : ActKind::kF32;
 }
 
-ActKinds CpuDevice::act_kinds(std::span<const DType> readers) const {
+std::string CpuDevice::kernel_name(const WeightType& type) const {
+  const TileFormat format = tile_format(type);
+  const ActKind kind = act_kind(type);
+  std::string name = kernels_.linear(format, kind) != nullptr ? kernels_.name : scalar_kernels().name;
+  name += " " + std::string(quants_name(format.quants)) + " x ";
+  name += kind == ActKind::kI8 ? "int8" : kind == ActKind::kBF16 ? "bf16" : "f32";
+  if (type.token_scale && kind == ActKind::kI8) name += " a token";
+  return name;
+}
+
+ActKinds CpuDevice::act_kinds(std::span<const WeightType> readers, bool repacked) const {
   ActKinds kinds;
   kinds.power_of_two = power_of_two_scales_;
-  for (const DType dtype : readers) kinds.add(act_kind(dtype));
+  for (const WeightType& type : readers) {
+    if (repacks(type) == repacked) kinds.add(act_kind(type));
+  }
   return kinds;
 }
 
-int64_t CpuDevice::packed_bytes(DType dtype, int64_t n, int64_t k) const {
-  return strip_count(n) * strip_layout(tile_format(dtype), k).bytes;
+int64_t CpuDevice::packed_bytes(const WeightType& type, int64_t n, int64_t k) const {
+  return strip_count(n) * strip_layout(tile_format(type), k).bytes;
 }
 
 LinearWeight CpuDevice::pack(const LinearSource& source, std::byte* memory) {
-  const StripLayout layout = strip_layout(tile_format(source.dtype), source.k);
+  const StripLayout layout = strip_layout(tile_format(source.type), source.k);
   std::vector<std::unique_ptr<StripPacker>> packers(static_cast<size_t>(pool_.size()));
   pool_.parallel_for(strip_count(source.n), std::max<int64_t>(1, kPackBytes / layout.bytes),
                      [&](int64_t begin, int64_t end, int worker) {
                        auto& packer = packers[static_cast<size_t>(worker)];
-                       if (packer == nullptr) packer = std::make_unique<StripPacker>(source.dtype, source.k);
+                       if (packer == nullptr) packer = std::make_unique<StripPacker>(source.type, source.k);
                        for (int64_t strip = begin; strip < end; ++strip) {
+                         if (source.codes != nullptr) {
+                           const int64_t first = strip * kStripRows;
+                           packer->pack(source.codes, first, std::min(kStripRows, source.n - first),
+                                        memory + strip * layout.bytes);
+                           continue;
+                         }
                          std::array<const std::byte*, kStripRows> rows{};
                          for (int64_t r = 0; r < kStripRows; ++r) {
                            const int64_t row = strip * kStripRows + r;
@@ -99,19 +117,19 @@ LinearWeight CpuDevice::pack(const LinearSource& source, std::byte* memory) {
                          packer->pack(rows, memory + strip * layout.bytes);
                        }
                      });
-  return {.dtype = source.dtype, .n = source.n, .k = source.k, .data = memory};
+  return {.type = source.type, .n = source.n, .k = source.k, .data = memory, .order = source.order};
 }
 
-int64_t CpuDevice::activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const {
+int64_t CpuDevice::activation_bytes(int64_t max_rows, int64_t k, std::span<const WeightType> readers) const {
   Arena count;
-  const CpuActivations counted(max_rows, k, act_kinds(readers), count);
+  const CpuActivations counted(max_rows, k, act_kinds(readers, false), count, act_kinds(readers, true));
   return count.used();
 }
 
-std::unique_ptr<Activations> CpuDevice::make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
-                                                         std::byte* memory) {
+std::unique_ptr<Activations> CpuDevice::make_activations(int64_t max_rows, int64_t k,
+                                                         std::span<const WeightType> readers, std::byte* memory) {
   Arena arena(memory);
-  return std::make_unique<CpuActivations>(max_rows, k, act_kinds(readers), arena);
+  return std::make_unique<CpuActivations>(max_rows, k, act_kinds(readers, false), arena, act_kinds(readers, true));
 }
 
 float* CpuDevice::scratch(int worker, int64_t floats) {

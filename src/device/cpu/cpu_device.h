@@ -26,12 +26,13 @@ class CpuDevice final : public Device {
   int64_t kv_bytes_read() const override { return kv_bytes_read_.load(std::memory_order_relaxed); }
   int64_t scalar_fallbacks() const override { return scalar_fallbacks_; }
 
-  int64_t packed_bytes(DType dtype, int64_t n, int64_t k) const override;
+  std::string kernel_name(const WeightType& type) const override;
+  int64_t packed_bytes(const WeightType& type, int64_t n, int64_t k) const override;
   LinearWeight pack(const LinearSource& source, std::byte* memory) override;
   void tune(const LinearWeight& weight) override;
 
-  int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const DType> readers) const override;
-  std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const DType> readers,
+  int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const WeightType> readers) const override;
+  std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const WeightType> readers,
                                                 std::byte* memory) override;
 
   int64_t kv_head_bytes(int64_t head_dim) const override;
@@ -53,8 +54,14 @@ class CpuDevice final : public Device {
   struct AttentionPart;
 
   Linear prepare(const LinearWeight& weight);
-  ActKind act_kind(DType dtype) const;
-  ActKinds act_kinds(std::span<const DType> readers) const;
+  ActKind act_kind(const WeightType& type) const;
+  ActKinds act_kinds(std::span<const WeightType> readers, bool repacked) const;
+  // Whether `weight` reads its input in an order or with scales of its own, not as other linears do.
+  bool repacks(const WeightType& type) const { return type.ordered || (type.token_scale && !f32_); }
+  // `in` as `weight` reads it: repacked into place `index` where it must be.
+  const CpuActivations& input_of(const Activations& in, const LinearWeight& weight, int64_t index);
+  // Whether one input_of() serves both.
+  bool same_input(const LinearWeight& a, const LinearWeight& b) const;
   // Calls take(first_row, rows, first_feature, features, tile) for tiles [rows][16] that cover the product.
   template <typename Take>
   void for_tiles(const CpuActivations& in, const Linear& weight, Take&& take);

@@ -58,14 +58,14 @@ struct CpuDevice::Linear {
 
 CpuDevice::Linear CpuDevice::prepare(const LinearWeight& weight) {
   Linear result;
-  result.matrix.format = tile_format(weight.dtype);
+  result.matrix.format = tile_format(weight.type);
   result.matrix.layout = strip_layout(result.matrix.format, weight.k);
   result.matrix.n = weight.n;
   result.matrix.k = weight.k;
   result.matrix.data = weight.data;
   for (int32_t group = result.matrix.format.group; group > kActGroup; group /= 2) ++result.group_shift;
   result.prefetch_bytes = prefetch_bytes_;
-  const ActKind kind = act_kind(weight.dtype);
+  const ActKind kind = act_kind(weight.type);
   result.kernel = kernels_.linear(result.matrix.format, kind);
   if (result.kernel == nullptr) {
     ++scalar_fallbacks_;
@@ -92,7 +92,7 @@ void CpuDevice::for_tiles(const CpuActivations& in, const Linear& weight, Take&&
 }
 
 void CpuDevice::linear(const Activations& in, const LinearWeight& weight, float* out) {
-  for_tiles(on_cpu(in), prepare(weight),
+  for_tiles(input_of(in, weight, 0), prepare(weight),
             [&](int64_t first_row, int32_t rows, int64_t feature, int64_t features, const float* tile) {
               float* to = out + first_row * weight.n + feature;
               for (int32_t m = 0; m < rows; ++m) std::copy_n(tile + m * kStripRows, features, to + m * weight.n);
@@ -102,7 +102,7 @@ void CpuDevice::linear(const Activations& in, const LinearWeight& weight, float*
 void CpuDevice::project(const ProjectArgs& args) {
   const int64_t n = args.weight.n;
   const bool after_norm = args.post_norm.weight != nullptr;
-  for_tiles(on_cpu(*args.in), prepare(args.weight),
+  for_tiles(input_of(*args.in, args.weight, 0), prepare(args.weight),
             [&](int64_t first_row, int32_t rows, int64_t feature, int64_t features, float* tile) {
               const float* bias = args.bias == nullptr ? nullptr : args.bias + feature;
               for (int32_t m = 0; m < rows; ++m) {
@@ -134,11 +134,11 @@ void CpuDevice::project(const ProjectArgs& args) {
 // no part is still in a cache.
 void CpuDevice::tune(const LinearWeight& weight) {
   if (f32_ || &kernels_ == &scalar_kernels()) return;  // these kernels fetch nothing ahead, and would take seconds
-  const int64_t strip_bytes = strip_layout(tile_format(weight.dtype), weight.k).bytes;
+  const int64_t strip_bytes = strip_layout(tile_format(weight.type), weight.k).bytes;
   const int64_t part_strips = kTuneBytes / strip_bytes;
   const int64_t parts = weight.n / kStripRows / std::max<int64_t>(part_strips, 1);
   if (parts < 3) return;  // it would be read from a cache
-  const std::array<DType, 1> readers = {weight.dtype};
+  const std::array<WeightType, 1> readers = {weight.type};
   const auto memory = std::make_unique<CacheLine[]>(
       static_cast<size_t>(activation_bytes(1, weight.k, readers)) / sizeof(CacheLine) + 1);
   const auto in = make_activations(1, weight.k, readers, memory[0].bytes);
@@ -199,7 +199,9 @@ std::vector<RowPlace> row_places(std::span<const SequenceSpan> spans, const KvLa
 void CpuDevice::qkv_project(const QkvArgs& args) {
   const HeadShape& shape = args.shape;
   const int64_t dim = shape.head_dim;
-  const CpuActivations& in = on_cpu(*args.in);
+  const CpuActivations& q_in = input_of(*args.in, args.q, 0);
+  const CpuActivations& k_in = same_input(args.k, args.q) ? q_in : input_of(*args.in, args.k, 1);
+  const CpuActivations& v_in = same_input(args.v, args.k) ? k_in : input_of(*args.in, args.v, 2);
   const Linear q = prepare(args.q);
   const Linear k = prepare(args.k);
   const Linear v = prepare(args.v);
@@ -229,12 +231,12 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
       const bool is_q = item >= kv_items;
       const int64_t first_head = (is_q ? item - kv_items : item) * per_item;
       const int64_t heads = std::min(per_item, (is_q ? shape.heads : shape.kv_heads) - first_head);
-      for (int64_t p = 0; p < in.panels(); ++p) {
-        const Panel panel = in.panel(p);
-        const int64_t first_row = in.panel_first_row(p);
+      for (int64_t p = 0; p < q_in.panels(); ++p) {
+        const Panel panel = is_q ? q_in.panel(p) : k_in.panel(p);
+        const int64_t first_row = q_in.panel_first_row(p);
         float* values = tile + kMaxPanelRows * width;
         multiply(is_q ? q : k, first_head, panel, tile);
-        if (!is_q) multiply(v, first_head, panel, values);
+        if (!is_q) multiply(v, first_head, v_in.panel(p), values);
         for (int64_t m = 0; m < panel.rows; ++m) {
           const int64_t row = first_row + m;
           for (int64_t h = 0; h < heads; ++h) {
@@ -262,7 +264,8 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
 }
 
 void CpuDevice::gate_up(const GateUpArgs& args) {
-  const CpuActivations& in = on_cpu(*args.in);
+  const CpuActivations& in = input_of(*args.in, args.gate, 0);
+  const CpuActivations& up_in = same_input(args.up, args.gate) ? in : input_of(*args.in, args.up, 1);
   CpuActivations& out = on_cpu(*args.out);
   const Linear gate = prepare(args.gate);
   const Linear up = prepare(args.up);
@@ -275,12 +278,13 @@ void CpuDevice::gate_up(const GateUpArgs& args) {
     alignas(64) float ups[kMaxPanelRows * kActGroup];
     for (int64_t p = 0; p < in.panels(); ++p) {
       const Panel panel = in.panel(p);
+      const Panel up_panel = up_in.panel(p);
       for (int64_t item = begin; item < end; ++item) {
         const int64_t first = item * kActGroup;
         const int64_t features = std::min(kActGroup, args.gate.n - first);
         for (int64_t half = 0; half * kStripRows < features; ++half) {
           gate.multiply(2 * item + half, panel, gates + half * kStripRows, kActGroup);
-          up.multiply(2 * item + half, panel, ups + half * kStripRows, kActGroup);
+          up.multiply(2 * item + half, up_panel, ups + half * kStripRows, kActGroup);
         }
         for (int32_t m = 0; m < panel.rows; ++m) {
           float* g = gates + m * kActGroup;

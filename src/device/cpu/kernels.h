@@ -60,6 +60,7 @@ struct StripView {
 // out[row * out_stride + lane] = dot(activation row, weight row `lane`), 16 lanes. The order of every dot product:
 //   integer: for each group ascending: acc = fma(float(isum), scale_w * scale_a, acc), then
 //            acc = fma(min_w, scale_a * float(sum of q), acc) where there are mins
+//            acc = fma(min_w, ...) likewise where there are zero points, min_w = -(scale_w * zero)
 //   others:  acc = fma(w, a, acc), K ascending (pairs of K where the CPU has bf16 dot products)
 using LinearFn = void (*)(const TileFormat& format, const StripView& strip, const Panel& panel, float* out,
                           int64_t out_stride);
@@ -124,7 +125,9 @@ struct Kernels {
 
   void (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);  // weight null: 1
   void (*pack_i8)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);         // n a multiple of 32
-  void (*pack_bf16)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);       // n even
+  // All n values of a row with one scale. n is a multiple of 32.
+  void (*pack_i8_token)(const float* x, int64_t n, const PanelSlot& to);
+  void (*pack_bf16)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);  // n even
   void (*pack_f32)(const float* x, int64_t first_k, int64_t n, const PanelSlot& to);
   void (*rope)(float* head, const float* cos, const float* sin, int64_t half);  // pairs (i, i + half)
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);

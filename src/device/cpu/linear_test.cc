@@ -26,17 +26,23 @@ struct TestStrip {
     memory = std::move(*Buffer::allocate(matrix.layout.bytes, "a test"));
     auto* bytes = reinterpret_cast<uint8_t*>(memory.data());
     for (int64_t i = 0; i < matrix.layout.bytes; ++i) bytes[i] = static_cast<uint8_t>(random());
-    const bool floats = !format.integer();
+    const bool floats = !format.scaled();
     // 16-bit scales, and 16-bit weights: keep the exponent small.
     const int64_t wide_end =
         format.super() ? matrix.layout.scales : (floats ? matrix.layout.bytes : matrix.layout.quants);
-    if (format.quants == Quants::kF32) {
+    if (format.scale == Scale::kF32) {
+      for (int64_t i = 0; i < matrix.layout.mins / 4; ++i) {
+        const float value = 0.01f * std::normal_distribution<float>()(random);
+        std::memcpy(bytes + 4 * i, &value, 4);
+      }
+    } else if (format.quants == Quants::kF32) {
       for (int64_t i = 0; i < matrix.layout.bytes / 4; ++i) {
         const float value = std::normal_distribution<float>()(random);
         std::memcpy(bytes + 4 * i, &value, 4);
       }
     } else {
-      for (int64_t i = 0; i < wide_end / 2; ++i) {
+      const int64_t end = format.zeros ? matrix.layout.mins : wide_end;
+      for (int64_t i = 0; i < end / 2; ++i) {
         const bool bf16 = format.scale == Scale::kBF16 || format.quants == Quants::kBF16;
         const uint64_t sign = random() & 0x8000;
         const uint64_t magnitude = random() % 16 == 0 ? 0
@@ -44,6 +50,12 @@ struct TestStrip {
                                                       : 0x2000 | (random() & 0x3ff);
         const auto value = static_cast<uint16_t>(sign | magnitude);
         std::memcpy(bytes + 2 * i, &value, 2);
+      }
+    }
+    if (format.quants == Quants::kE4M3) {
+      for (int64_t i = matrix.layout.quants; i < matrix.layout.bytes; ++i) {
+        if ((bytes[i] & 0x7f) == 0x7f) bytes[i] ^= 1;  // NaN
+        bytes[i] &= 0xbf;                              // at most 1.875, or sums are too large to compare
       }
     }
     matrix.data = memory.data();
@@ -88,6 +100,21 @@ std::vector<TileFormat> formats() {
     all.push_back({.quants = Quants::kI4, .scale = Scale::kF16, .zero = 8, .group = group});
   all.push_back({.quants = Quants::kI4, .scale = Scale::kBF16, .zero = 8, .group = 128});
   all.push_back({.quants = Quants::kI8, .scale = Scale::kBF16, .zero = 128, .group = 1024});
+  // The codes of quantized checkpoints, with every type of scale.
+  for (const CodeKind codes : {CodeKind::kInt4, CodeKind::kInt8, CodeKind::kFp8}) {
+    for (const DType scale : {DType::kF16, DType::kBF16, DType::kF32}) {
+      for (const bool zeros : {false, true}) {
+        for (const int32_t group : {32, 128, kWholeRow}) {
+          if (zeros && codes == CodeKind::kFp8) continue;
+          WeightType type(scale);
+          type.codes = codes;
+          type.zeros = zeros;
+          type.group = group;
+          all.push_back(tile_format(type));
+        }
+      }
+    }
+  }
   return all;
 }
 
@@ -149,7 +176,9 @@ void check_against_scalar(const Kernels* fast, bool power_of_two) {
         for (const ActKind kind : {ActKind::kI8, ActKind::kBF16, ActKind::kF32}) {
           const LinearFn reference = scalar_kernels().linear(format, kind);
           const LinearFn kernel = fast->linear(format, kind);
-          if (kind == ActKind::kI8 ? !format.integer() : (kind == ActKind::kBF16 && format.quants != Quants::kBF16))
+          if (kind == ActKind::kI8
+                  ? !format.integer()
+                  : (kind == ActKind::kBF16 && format.quants != Quants::kBF16 && format.quants != Quants::kE4M3))
             continue;
           ASSERT_NE(kernel, nullptr);
           std::vector<float> want(static_cast<size_t>(rows * kN));

@@ -27,7 +27,7 @@ uint16_t load16(const std::byte* p) {
 // The dwords of one row's 32 K inside a group of lines that starts at `lines`.
 void pack_group(Quants quants, const uint8_t* q, std::byte* lines) {
   constexpr uint32_t kNibbles = 0x0f0f0f0f;
-  if (quants == Quants::kI8) {
+  if (quants == Quants::kI8 || quants == Quants::kE4M3) {
     for (int quad = 0; quad < 8; ++quad) store32(lines + quad * kLineBytes, load32(q + 4 * quad));
     return;
   }
@@ -53,9 +53,9 @@ int64_t group_line_bytes(const PackedMatrix& m) {
 
 }  // namespace
 
-StripPacker::StripPacker(DType dtype, int64_t k)
-    : dtype_(dtype), k_(k), format_(tile_format(dtype)), layout_(strip_layout(format_, k)) {
-  if (!format_.integer()) return;
+StripPacker::StripPacker(const WeightType& type, int64_t k)
+    : type_(type), k_(k), format_(tile_format(type)), layout_(strip_layout(format_, k)) {
+  if (!format_.scaled()) return;
   groups_ = (layout_.k_padded + format_.group - 1) / format_.group;
   supers_ = (k + kSuperK - 1) / kSuperK;
   q_.resize(static_cast<size_t>(kStripRows * layout_.k_padded));
@@ -83,7 +83,7 @@ void StripPacker::pack(const std::array<const std::byte*, kStripRows>& rows, std
     (format_.super() ? out.super_min : out.min16) = row16_.data() + half16;
     out.scale8 = row8_.data();
     out.min8 = row8_.data() + groups;
-    unpack_row(dtype_, stored, k_, out);
+    unpack_row(type_.dtype, stored, k_, out);
     pack_scales(r, strip);
   }
   pack_quants(strip);
@@ -143,7 +143,9 @@ int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row,
   const int64_t in_group = k % kActGroup;
   const int64_t quad = in_group / 4;
   const std::byte* lines = strip + matrix.layout.quants + k / kActGroup * group_line_bytes(matrix) + 4 * row + k % 4;
-  if (matrix.format.quants == Quants::kI8) return std::to_integer<int>(lines[quad * kLineBytes]);
+  if (matrix.format.quants == Quants::kI8 || matrix.format.quants == Quants::kE4M3) {
+    return std::to_integer<int>(lines[quad * kLineBytes]);
+  }
   const int both = std::to_integer<int>(lines[quad % 4 * kLineBytes]);
   const int low = quad < 4 ? both & 15 : both >> 4;
   if (matrix.format.quants == Quants::kI5) return low | (std::to_integer<int>(lines[4 * kLineBytes]) >> quad & 1) << 4;
@@ -157,10 +159,19 @@ ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t
   const TileFormat& format = matrix.format;
   ScaleMin result;
   if (!format.super()) {
-    const int64_t at = 2 * (group * kStripRows + row);
-    const uint16_t bits = load16(strip + matrix.layout.scales + at);
-    result.scale = format.scale == Scale::kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
-    if (format.mins) result.min = f16_to_f32(load16(strip + matrix.layout.mins + at));
+    const int64_t at = group * kStripRows + row;
+    const std::byte* scales = strip + matrix.layout.scales;
+    if (format.scale == Scale::kF32) {
+      std::memcpy(&result.scale, scales + 4 * at, sizeof result.scale);
+    } else {
+      const uint16_t bits = load16(scales + 2 * at);
+      result.scale = format.scale == Scale::kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+    }
+    if (format.mins) result.min = f16_to_f32(load16(strip + matrix.layout.mins + 2 * at));
+    if (format.zeros) {
+      result.zero = static_cast<int8_t>(strip[matrix.layout.mins + at]);
+      result.min = -(result.scale * static_cast<float>(result.zero));
+    }
     return result;
   }
   const int64_t super = group * format.group / kSuperK;
@@ -180,9 +191,16 @@ void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_
   const TileFormat& format = matrix.format;
   for (int64_t k = first; k < first + n; ++k) {
     float value = 0;
-    if (format.integer()) {
+    if (format.scaled()) {
       const ScaleMin s = strip_scale(matrix, strip, row, k / format.group);
-      value = s.scale * static_cast<float>(strip_quant(matrix, strip, row, k) - format.zero) + s.min;
+      const int quant = strip_quant(matrix, strip, row, k);
+      if (format.quants == Quants::kE4M3) {
+        value = s.scale * e4m3_to_f32(static_cast<uint8_t>(quant));
+      } else if (format.zeros) {
+        value = s.scale * static_cast<float>(quant - format.zero - s.zero);
+      } else {
+        value = s.scale * static_cast<float>(quant - format.zero) + s.min;
+      }
     } else if (format.quants == Quants::kF32) {
       std::memcpy(&value, strip + 4 * (k * kStripRows + row), sizeof value);
     } else if (format.quants == Quants::kF16) {

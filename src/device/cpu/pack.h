@@ -24,17 +24,19 @@ struct PackedMatrix {
 // Packs strips one after another, reusing its scratch memory. One per thread.
 class StripPacker {
  public:
-  StripPacker(DType dtype, int64_t k);
+  StripPacker(const WeightType& type, int64_t k);
 
   // `rows` are the 16 stored rows of the strip; null where the matrix has none. `strip` is 64-byte aligned.
   void pack(const std::array<const std::byte*, kStripRows>& rows, std::byte* strip);
+  // Of a type with codes: packs rows [first, first + rows), at most 16.
+  void pack(const CodeReader& codes, int64_t first, int64_t rows, std::byte* strip);
 
  private:
   void pack_floats(const std::array<const std::byte*, kStripRows>& rows, std::byte* strip) const;
   void pack_scales(int64_t row, std::byte* strip) const;
   void pack_quants(std::byte* strip) const;
 
-  DType dtype_;
+  WeightType type_;
   int64_t k_;
   TileFormat format_;
   StripLayout layout_;
@@ -51,10 +53,12 @@ void decode_strip_row(const PackedMatrix& matrix, const std::byte* strip, int64_
 
 // Integer value q of (row, k) before zero, scale and min are applied.
 int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t k);
-// Scale and min of (row, group), already multiplied with the super scale. min is 0 where there is none.
+// Scale and min of (row, group), already multiplied with the super scale. min is 0 where there is none. A zero point
+// beside the format's stands in both: as itself, and as min = -(scale * zero).
 struct ScaleMin {
   float scale = 0;
   float min = 0;
+  int zero = 0;
 };
 ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t group);
 

@@ -15,8 +15,9 @@ namespace {
 // These need what stands above.
 #include "device/cpu/attention_merge.inc"
 #include "device/cpu/pack_i8_store.inc"
-// And this.
+// And these.
 #include "device/cpu/pack_i8.inc"
+#include "device/cpu/pack_i8_token.inc"
 
 // One strip seen through pack.h's accessors, which know every layout.
 struct Strip {
@@ -30,7 +31,7 @@ Strip strip_of(const TileFormat& format, const StripView& view) {
   strip.matrix.k = view.k_padded;
   strip.matrix.layout = strip_layout(format, view.k_padded);
   strip.data =
-      reinterpret_cast<const std::byte*>(format.super() ? view.super : (format.integer() ? view.scales : view.quants));
+      reinterpret_cast<const std::byte*>(format.super() ? view.super : (format.scaled() ? view.scales : view.quants));
   return strip;
 }
 
@@ -54,7 +55,7 @@ void linear_i8(const TileFormat& format, const StripView& view, const Panel& pan
         }
         const float scale = panel.scales[first / 32 * panel.rows + m];
         acc[m] = fmaf(static_cast<float>(isum), w.scale * scale, acc[m]);
-        if (format.mins) acc[m] = fmaf(w.min, scale * static_cast<float>(sum), acc[m]);
+        if (format.mins || format.zeros) acc[m] = fmaf(w.min, scale * static_cast<float>(sum), acc[m]);
       }
     }
     for (int m = 0; m < panel.rows; ++m) out[m * out_stride + lane] = acc[m];
@@ -256,6 +257,7 @@ constexpr Kernels kScalar = {
     .finish = finish,
     .rms_norm = rms_norm,
     .pack_i8 = pack_i8,
+    .pack_i8_token = pack_i8_token,
     .pack_bf16 = pack_bf16,
     .pack_f32 = pack_f32,
     .rope = rope,

@@ -17,6 +17,7 @@ int64_t quant_bytes_per_group(Quants quants) {
     case Quants::kI6:
       return 6 * kLineBytes;
     case Quants::kI8:
+    case Quants::kE4M3:
       return 8 * kLineBytes;
     case Quants::kBF16:
     case Quants::kF16:
@@ -27,10 +28,39 @@ int64_t quant_bytes_per_group(Quants quants) {
   return 0;
 }
 
+int64_t scale_bytes(const TileFormat& format) {
+  if (format.super()) return 1;
+  return format.scale == Scale::kF32 ? 4 : 2;
+}
+
+TileFormat code_format(const WeightType& type) {
+  TileFormat format;
+  format.scale = type.dtype == DType::kF16 ? Scale::kF16 : type.dtype == DType::kBF16 ? Scale::kBF16 : Scale::kF32;
+  format.group = type.group;
+  format.zeros = type.zeros;
+  switch (type.codes) {
+    case CodeKind::kInt4:
+      format.quants = Quants::kI4;
+      format.zero = type.zeros ? 0 : 8;
+      break;
+    case CodeKind::kInt8:
+      format.quants = Quants::kI8;
+      format.zero = 128;
+      break;
+    case CodeKind::kFp8:
+      format.quants = Quants::kE4M3;
+      break;
+    case CodeKind::kNone:
+      QUIRE_CHECK(false);
+  }
+  return format;
+}
+
 }  // namespace
 
-TileFormat tile_format(DType dtype) {
-  switch (dtype) {
+TileFormat tile_format(const WeightType& type) {
+  if (type.codes != CodeKind::kNone) return code_format(type);
+  switch (type.dtype) {
     case DType::kF32:
       return {.quants = Quants::kF32};
     case DType::kF16:
@@ -68,6 +98,28 @@ TileFormat tile_format(DType dtype) {
   QUIRE_CHECK(false);
 }
 
+std::string_view quants_name(Quants quants) {
+  switch (quants) {
+    case Quants::kI4:
+      return "int4";
+    case Quants::kI5:
+      return "int5";
+    case Quants::kI6:
+      return "int6";
+    case Quants::kI8:
+      return "int8";
+    case Quants::kE4M3:
+      return "e4m3";
+    case Quants::kBF16:
+      return "bf16";
+    case Quants::kF16:
+      return "f16";
+    case Quants::kF32:
+      return "f32";
+  }
+  return "";
+}
+
 StripLayout strip_layout(const TileFormat& format, int64_t k) {
   StripLayout layout;
   layout.k_padded = round_up(k, kTileK);
@@ -77,13 +129,13 @@ StripLayout strip_layout(const TileFormat& format, int64_t k) {
     at += round_up(round_up(k, kSuperK) / kSuperK * super_bytes, kLineBytes);
   }
   layout.scales = at;
-  if (format.integer()) {
+  if (format.scaled()) {
     const int64_t groups = round_up(layout.k_padded, format.group) / format.group;
-    const int64_t element_bytes = format.super() ? 1 : 2;
-    const int64_t region_bytes = round_up(groups * kStripRows * element_bytes, kLineBytes);
+    const int64_t region_bytes = round_up(groups * kStripRows * scale_bytes(format), kLineBytes);
     at += region_bytes;
     layout.mins = at;
     if (format.mins) at += region_bytes;
+    if (format.zeros) at += round_up(groups * kStripRows, kLineBytes);
   }
   layout.quants = at;
   layout.bytes = at + layout.k_padded / kActGroup * quant_bytes_per_group(format.quants);

@@ -8,22 +8,22 @@
 // A strip is four regions, each padded to whole lines:
 //   super   K/256 x 16 x f16 (x 2 when there are mins): d and dmin of the K-quants
 //   scales  one per (group, row): f16 or bf16, or an integer multiple of d for the K-quants
-//   mins    likewise, where the format has them
+//   mins    likewise, where the format has them; or int8 zero points, less the format's `zero`
 //   quants  per 32 K (integer formats), in this order:
 //             low nibbles: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
 //             kI5: 1 line; bit p of a byte is the fifth bit of quad p
 //             kI6: 2 lines; line h holds two more bits of quads 4h .. 4h + 3, quad 4h first
-//             kI8: 8 lines instead, one a quad
+//             kI8, kE4M3: 8 lines instead, one a quad
 //           kBF16: per 2 K a line of 16 pairs; kF16, kF32: per K 16 values
 //
-// Integer values are unsigned. w = scale * (q - zero), or scale * q + min. Values are those of the file: packing
+// Integer values are unsigned. w = scale * (q - zero), or scale * q + min; of kE4M3 scale * e4m3(q). Values are those of the file: packing
 // loses nothing (cpu/pack_test.cc decodes every type both ways).
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "tensor/dtype.h"
+#include "tensor/weight_type.h"
 
 namespace quire::cpu {
 
@@ -34,21 +34,24 @@ inline constexpr int64_t kActGroup = 32;  // K per activation scale
 inline constexpr int64_t kSuperK = 256;   // K per d / dmin of the K-quants
 inline constexpr int64_t kLineBytes = 64;
 
-enum class Quants : uint8_t { kI4, kI5, kI6, kI8, kBF16, kF16, kF32 };
-enum class Scale : uint8_t { kNone, kF16, kBF16, kSubU8, kSubI8 };  // kSub*: integer times the super scale d
+enum class Quants : uint8_t { kI4, kI5, kI6, kI8, kE4M3, kBF16, kF16, kF32 };
+enum class Scale : uint8_t { kNone, kF16, kBF16, kF32, kSubU8, kSubI8 };  // kSub*: integer times the super scale d
 
 struct TileFormat {
   Quants quants = Quants::kF32;
   Scale scale = Scale::kNone;
   bool mins = false;
-  uint8_t zero = 0;   // subtracted from q; 0 where there are mins
-  int32_t group = 0;  // K per scale: 16, 32, or a larger multiple of 32
+  uint8_t zero = 0;    // subtracted from q; 0 where there are mins
+  int32_t group = 0;   // K per scale: 16, or 32 times a power of two
+  bool zeros = false;  // a zero point a (group, row) besides
 
-  bool integer() const { return scale != Scale::kNone; }
+  bool scaled() const { return scale != Scale::kNone; }
+  bool integer() const { return scaled() && quants != Quants::kE4M3; }
   bool super() const { return scale == Scale::kSubU8 || scale == Scale::kSubI8; }
 };
 
-TileFormat tile_format(DType dtype);
+TileFormat tile_format(const WeightType& type);
+std::string_view quants_name(Quants quants);
 
 // Byte offsets inside one strip of `k` columns; `bytes` is the stride from strip to strip.
 struct StripLayout {
