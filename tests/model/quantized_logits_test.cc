@@ -12,27 +12,32 @@
 namespace quire {
 namespace {
 
+// The reference's own rounding of activations to int8, one scale a token, moves the logits of these checkpoints by 0.205
+// RMS (ct-w8a8-dynamic: logits_act_200 against logits_200; their deviation is 4.7). One scale for 32 inputs must stay below.
+constexpr double kInt8Rms = 0.2;
+// bf16 activations and KV; the reference's rounding to e4m3 moves them by 0.70.
+constexpr double kBf16Rms = 0.1;
+
 struct Golden {
   const char* name;
-  double int8_rms;  // at most, of the default's logits from those with f32 activations; their deviation is 1 to 5
+  double rms;  // at most, of the default's logits from those with f32 activations
 };
-// W8A8's activations have one scale a token, as the scheme wants it: that is compared with the reference's below.
-constexpr Golden kGoldens[] = {{"gptq-4bit-g32-sym", 0.1},
-                               {"gptq-4bit-g32-asym-desc-act", 0.1},
-                               {"gptq-4bit-g128-sym-desc-act", 0.1},
-                               {"gptq-4bit-g64-v1-asym-handmade", 0.1},
-                               {"gptq-4bit-channel-v2", 0.1},
-                               {"gptq-3bit-g32-sym", 0.1},
-                               {"gptq-8bit-g64-sym", 0.1},
-                               {"awq-4bit-g32-gemm", 0.1},
-                               {"awq-4bit-g64-handmade", 0.1},
-                               {"ct-w4a16-g32-sym", 0.1},
-                               {"ct-w4a16-g32-asym", 0.1},
-                               {"ct-w8a16-channel", 0.1},
-                               {"ct-w8a8-dynamic", 0.3},
-                               {"ct-fp8-dynamic", 0.1},
-                               {"ct-fp8-block", 0.1},
-                               {"fp8-block-handmade", 0.1}};
+constexpr Golden kGoldens[] = {{"gptq-4bit-g32-sym", kInt8Rms},
+                               {"gptq-4bit-g32-asym-desc-act", kInt8Rms},
+                               {"gptq-4bit-g128-sym-desc-act", kInt8Rms},
+                               {"gptq-4bit-g64-v1-asym-handmade", kInt8Rms},
+                               {"gptq-4bit-channel-v2", kInt8Rms},
+                               {"gptq-3bit-g32-sym", kInt8Rms},
+                               {"gptq-8bit-g64-sym", kInt8Rms},
+                               {"awq-4bit-g32-gemm", kInt8Rms},
+                               {"awq-4bit-g64-handmade", kInt8Rms},
+                               {"ct-w4a16-g32-sym", kInt8Rms},
+                               {"ct-w4a16-g32-asym", kInt8Rms},
+                               {"ct-w8a16-channel", kInt8Rms},
+                               {"ct-w8a8-dynamic", 1.1 * 0.205},
+                               {"ct-fp8-dynamic", kBf16Rms},
+                               {"ct-fp8-block", kBf16Rms},
+                               {"fp8-block-handmade", kBf16Rms}};
 constexpr float kTolerance = 2e-3f;
 
 std::string directory_of(const char* name) { return std::string(QUIRE_SOURCE_DIR) + "/tests/golden/quantized/" + name; }
@@ -111,13 +116,13 @@ TEST_P(QuantizedLogits, StayNearWithTheDefaultActivations) {
   const std::vector<int64_t> wide = values_of<int64_t>(want, "ids_200");
   const std::vector<float> got = model->logits(std::vector<int32_t>(wide.begin(), wide.end()), 0, 64);
   const Difference exact = difference(got, values_of<float>(want, "logits_200"));
-  EXPECT_LE(exact.rms, GetParam().golden.int8_rms);
-  RecordProperty("rms_200", std::to_string(exact.rms));
-  RecordProperty("worst_200", std::to_string(exact.worst));
+  EXPECT_LE(exact.rms, GetParam().golden.rms);
+  RecordProperty("default_rms_200", std::to_string(exact.rms));
+  RecordProperty("default_worst_200", std::to_string(exact.worst));
   EXPECT_EQ(model->model().device().scalar_fallbacks(), 0);
   if (std::string(GetParam().golden.name) != "ct-w8a8-dynamic") return;
   const Difference rounded = difference(got, values_of<float>(want, "logits_act_200"));
-  RecordProperty("rms_act_200", std::to_string(rounded.rms));
+  RecordProperty("default_rms_act_200", std::to_string(rounded.rms));
   EXPECT_LE(rounded.rms, exact.rms) << "rounding a token at a time should come nearer to the scheme's own rounding";
 }
 

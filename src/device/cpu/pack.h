@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/cpu/tile_format.h"
+#include "tensor/weight_type.h"
 
 namespace quire::cpu {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -242,6 +243,43 @@ TEST(RowOps, EveryIsaPacksTheSameInt8) {
     for (const Kernels* kernels : tables()) {
       const Packed<960> got(*kernels, x, power_of_two);
       EXPECT_EQ(std::memcmp(&got, &want, sizeof got), 0) << kernels->name << " " << power_of_two;
+    }
+  }
+}
+
+// One scale a row, by the formula of compressed-tensors but for -128 (pack_i8_token.inc), on every instruction set.
+TEST(RowOps, Int8RowsHaveOneScale) {
+  auto x = random_values(960, 4, 10);
+  for (const float extreme : {0.0f, 20.0f, -20.0f}) {
+    if (extreme != 0) x[500] = extreme;
+    float peak = 0;
+    for (const float value : x) peak = std::max(peak, std::abs(value));
+    for (const Kernels* kernels : tables()) {
+      std::vector<int8_t> q(960);
+      std::vector<float> scales(30), scaled(30);
+      std::vector<int32_t> neg16(60), neg32(30);
+      kernels->pack_i8_token(x.data(), 960,
+                             {.rows = 1,
+                              .slot = 0,
+                              .q = q.data(),
+                              .scales = scales.data(),
+                              .neg_sums16 = neg16.data(),
+                              .neg_sums32 = neg32.data(),
+                              .scaled_sums32 = scaled.data(),
+                              .bf16 = nullptr,
+                              .f32 = nullptr});
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double exact = static_cast<double>(x[i]) * 127.5 / static_cast<double>(peak);
+        EXPECT_LE(std::abs(std::clamp(exact, -127.0, 127.0) - q[i]), 0.5001) << kernels->name << " " << i;
+        EXPECT_EQ(scales[i / 32], peak / 127.5f);
+      }
+      for (size_t g = 0; g < 30; ++g) {
+        int32_t sum = 0;
+        for (size_t i = 0; i < 32; ++i) sum += q[32 * g + i];
+        EXPECT_EQ(neg32[g], -sum);
+        EXPECT_EQ(neg16[2 * g] + neg16[2 * g + 1], -sum);
+        EXPECT_EQ(scaled[g], scales[g] * static_cast<float>(sum));
+      }
     }
   }
 }

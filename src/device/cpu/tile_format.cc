@@ -1,6 +1,7 @@
 #include "device/cpu/tile_format.h"
 
 #include "base/check.h"
+#include "tensor/weight_type.h"
 
 namespace quire::cpu {
 namespace {

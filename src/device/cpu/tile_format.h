@@ -23,7 +23,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tensor/weight_type.h"
+namespace quire {
+struct WeightType;
+}
 
 namespace quire::cpu {
 
