@@ -12,6 +12,7 @@
 #include "device/memory.h"
 #include "engine/model_setup.h"
 #include "formats/checkpoint.h"
+#include "model/weights.h"
 
 namespace quire {
 namespace {
@@ -73,7 +74,7 @@ double time_products(Device& device, const Matrices& matrices, const Activations
 
 // out [rows][n] = x [rows][k] times one matrix.
 Status multiply(Device& device, const LinearWeight& weight, std::span<const float> x, std::span<float> out) {
-  const std::array<DType, 1> readers = {weight.dtype};
+  const std::array<WeightType, 1> readers = {weight.type};
   const auto rows = static_cast<int64_t>(x.size()) / weight.k;
   QUIRE_ASSIGN_OR_RETURN(const Buffer memory,
                          Buffer::allocate(device.activation_bytes(rows, weight.k, readers), "activations"));

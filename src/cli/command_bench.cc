@@ -82,7 +82,7 @@ Status bench_kernel(const Options& options) {
   ThreadPool pool(thread_count(options));
   const ComputeRoof roof = measure_compute_roof(pool);
   if (!options.json) {
-    std::printf("%-6s %7s %7s %9s %5s %10s %9s %7s %9s %9s %7s\n", "type", "n", "k", "matrices", "rows", "us", "GB/s",
+    std::printf("%-18s %7s %7s %9s %5s %10s %9s %7s %9s %9s %7s\n", "type", "n", "k", "matrices", "rows", "us", "GB/s",
                 "GOP/s", "of int8", "of 1 row", "error");
   }
   return bench_kernels(model_options(options, path), rows, [&](const KernelSpeed& s) {
@@ -100,7 +100,7 @@ Status bench_kernel(const Options& options) {
           .real("error", s.error);
       std::printf("%s\n", object.line().c_str());
     } else {
-      std::printf("%-6s %7lld %7lld %9lld %5lld %10.1f %9.1f %7.0f %9s %9.2f %6.2f%%\n", s.dtype.c_str(),
+      std::printf("%-18s %7lld %7lld %9lld %5lld %10.1f %9.1f %7.0f %9s %9.2f %6.2f%%\n", s.dtype.c_str(),
                   static_cast<long long>(s.n), static_cast<long long>(s.k), static_cast<long long>(s.matrices),
                   static_cast<long long>(s.rows), 1e6 * s.seconds, s.weight_gbps, s.gops,
                   percent(s.gops, roof.int8_gops).c_str(), s.cost_over_one, 100 * s.error);

@@ -15,9 +15,9 @@ namespace quire {
 namespace {
 
 void count_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device, MemoryPlan& plan) {
-  std::map<std::pair<WeightType, std::string>, MemoryPlan::WeightLine> lines;
+  std::map<std::pair<DType, std::string>, MemoryPlan::WeightLine> lines;
   for (const TensorRef& tensor : checkpoint.tensors()) {
-    MemoryPlan::WeightLine& line = lines[{tensor.type(), tensor.type_name()}];
+    MemoryPlan::WeightLine& line = lines[{tensor.type().dtype, tensor.type_name()}];
     line.dtype = tensor.type_name();
     ++line.tensors;
     line.file_bytes += tensor.bytes;

@@ -330,6 +330,53 @@ TEST(HfCheckpoint, ToleratesRotaryTables) {
   EXPECT_EQ((*opened)->unused_tensors().size(), 2u);
 }
 
+const char* kInt8Config = R"({"quant_method": "compressed-tensors", "format": "int-quantized", "ignore": ["lm_head"],
+  "config_groups": {"a": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "channel"}}}})";
+
+// The small model with q_proj as int8.
+Tensors int8_tensors(const std::string& module = "model.layers.0.self_attn.q_proj") {
+  Tensors tensors = small_llama_tensors();
+  const std::vector<int64_t> shape = tensors.at(module + ".weight").shape;
+  tensors[module + ".weight"] = {"I8", shape, std::string(static_cast<size_t>(shape[0] * shape[1]), '\3')};
+  std::string scales;
+  for (int64_t i = 0; i < shape[0]; ++i) scales += std::string("\0\0\0\x3f", 4);  // 0.5
+  tensors[module + ".weight_scale"] = {"F32", {shape[0], 1}, scales};
+  return tensors;
+}
+
+TEST(HfCheckpoint, OpensQuantizedLinears) {
+  const std::string config = changed(small_llama_config(), {{"quantization_config", kInt8Config}});
+  const TempDir dir;
+  dir.write("config.json", config);
+  dir.write("model.safetensors", safetensors_bytes(int8_tensors()));
+  const auto opened = Checkpoint::open(dir.path());
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const TensorRef* q = (*opened)->find("blk.0.attn_q.weight");
+  ASSERT_NE(q, nullptr);
+  EXPECT_EQ(q->type_name(), "compressed-tensors 8-bit, a scale a row, symmetric");
+  EXPECT_EQ(q->bytes, 8 * 8 + 8 * 4);
+  std::vector<float> row(8);
+  q->decode_f32(3, 1, row.data());
+  EXPECT_EQ(row, std::vector<float>(8, 1.5f));
+  EXPECT_EQ((*opened)->find("blk.0.attn_k.weight")->type_name(), "F32");  // plain, whatever the settings say
+}
+
+TEST(HfCheckpoint, RefusesQuantizedLinearsThatTheSettingsDoNotExplain) {
+  const std::string config = changed(small_llama_config(), {{"quantization_config", kInt8Config}});
+  EXPECT_MENTIONS(error_of(small_llama_config(), int8_tensors()), "has no quantization_config");
+  EXPECT_MENTIONS(error_of(config, int8_tensors("lm_head")), "says that its module is not");
+  EXPECT_MENTIONS(error_of(config, int8_tensors("model.embed_tokens")), "quantizes the embedding");
+  Tensors missing = int8_tensors();
+  missing.erase("model.layers.0.self_attn.q_proj.weight_scale");
+  EXPECT_MENTIONS(error_of(config, missing), "\"weight_scale\" of this compressed-tensors module is missing");
+  Tensors extra = int8_tensors();
+  extra["model.layers.0.self_attn.q_proj.qweight"] = {"I32", {1}, std::string(4, '\0')};
+  EXPECT_MENTIONS(error_of(config, extra), "q_proj.qweight\" does not belong");
+  Tensors short_rows = int8_tensors();
+  short_rows["model.layers.0.self_attn.q_proj.weight"] = {"I8", {8, 4}, std::string(32, '\1')};
+  EXPECT_MENTIONS(error_of(config, short_rows), "q_proj.weight\" has shape [8, 4], not the [8, 8]");
+}
+
 // A sharded directory; `index` may be nonsense.
 std::string open_shards(const std::string& index) {
   const TempDir dir;

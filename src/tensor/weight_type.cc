@@ -20,10 +20,8 @@ std::string weight_type_name(const WeightType& type) {
       name = "e4m3";
       break;
   }
-  name += type.group == kWholeRow ? " / row" : " / " + std::to_string(type.group);
-  name += ", " + element + " scales";
-  if (type.zeros) name += ", zero points";
-  return name;
+  name += type.group == kWholeRow ? "/row" : "/" + std::to_string(type.group);
+  return name + (type.zeros ? "z " : " ") + element;
 }
 
 float e4m3_to_f32(uint8_t code) {

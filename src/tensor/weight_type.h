@@ -33,7 +33,7 @@ struct WeightType {
   friend auto operator<=>(const WeightType&, const WeightType&) = default;
 };
 
-std::string weight_type_name(const WeightType& type);  // "Q4_K", "int4 / 128 f16"
+std::string weight_type_name(const WeightType& type);  // "Q4_K", "int4/128 F16"; zero points: "int4/128z F16"
 
 // Where codes of some rows go, and with them what they need: `codes` [rows][code_stride], `scales` and `zeros`
 // [rows][groups]. Columns come in the stored order; zeros are written where the type has them.

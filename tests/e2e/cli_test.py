@@ -85,6 +85,26 @@ def test_full_disk_on_standard_output():
 
 # --- inspect --------------------------------------------------------------------------------------------------
 
+def test_inspect_names_quantization_and_kernel():
+    golden = TINY.parent / "quantized"
+    for name, scheme, kernel in [
+        ("gptq-4bit-g32-asym-desc-act", "GPTQ 4-bit, groups of 32, asymmetric, act-order", "int4 x int8"),
+        ("gptq-3bit-g32-sym", "GPTQ 3-bit, groups of 32, symmetric", "int4 x int8"),
+        ("awq-4bit-g32-gemm", "AWQ 4-bit, groups of 32, asymmetric", "int4 x int8"),
+        ("ct-w8a16-channel", "compressed-tensors 8-bit, a scale a row, symmetric", "int8 x int8"),
+        ("ct-w8a8-dynamic", "compressed-tensors 8-bit, a scale a row, symmetric, int8 activations", "int8 x int8 a token"),
+        ("ct-fp8-block", "compressed-tensors FP8, blocks of 128 x 128", "e4m3 x bf16"),
+        ("fp8-block-handmade", "FP8, blocks of 128 x 128", "e4m3 x bf16"),
+    ]:
+        plan = json.loads(succeed("inspect", "-m", golden / name, "--json").out)["memory_plan"]
+        lines = [line for line in plan["weights"] if line["type"] == scheme]
+        equal([line["tensors"] for line in lines], [14], f"{name}: {[line['type'] for line in plan['weights']]}")
+        assert lines[0]["kernel"].endswith(" " + kernel), lines[0]
+        equal(sum(line["packed_bytes"] for line in plan["weights"]), plan["packed_weight_bytes"], name)
+        text = succeed("inspect", "-m", golden / name).out
+        assert scheme in text and lines[0]["kernel"] in text, text
+
+
 def test_inspect_json_matches_the_config():
     for name in SUPPORTED:
         config = json.loads((TINY / name / "config.json").read_text())
