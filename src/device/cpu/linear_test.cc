@@ -221,6 +221,46 @@ TEST(Linear, Avx2MultipliesBf16LikeScalar) {
   }
 }
 
+// Every code that is a number, alone against an activation of 1: kernels convert it exactly, the subnormals too.
+TEST(Linear, ConvertsEveryE4M3CodeExactly) {
+  std::mt19937_64 random(8);
+  WeightType type(DType::kF32);
+  type.codes = CodeKind::kFp8;
+  type.group = kWholeRow;
+  const TileFormat format = tile_format(type);
+  const int64_t k = 256;
+  const auto code_of = [](int64_t lane, int64_t i) {
+    const auto code = static_cast<uint8_t>(i + 16 * lane);
+    return static_cast<uint8_t>((code & 0x7f) == 0x7f ? 0 : code);
+  };
+  TestStrip strip(format, k, random);
+  StripPacker packer(type, k);
+  packer.pack(
+      [&](int64_t, int64_t rows, const CodeRows& out) {
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t i = 0; i < k; ++i) out.codes[r * out.code_stride + i] = code_of(r, i);
+          out.scales[r] = 1;
+        }
+      },
+      0, kN, strip.memory.data());
+  for (const Kernels* kernels : {&scalar_kernels(), avx2_kernels(), avx512_kernels()}) {
+    if (kernels == nullptr) continue;
+    for (const ActKind kind : {ActKind::kBF16, ActKind::kF32}) {
+      for (int64_t i = 0; i < k; ++i) {
+        TestRows input(1, k, random);
+        std::vector<float> one(static_cast<size_t>(k));
+        one[static_cast<size_t>(i)] = 1;
+        input.activations.store(scalar_kernels(), 0, one.data(), 0, k);
+        float got[kN];
+        kernels->linear(format, kind)(format, strip.view, input.activations.panel(0), got, kN);
+        for (int64_t lane = 0; lane < kN; ++lane) {
+          ASSERT_EQ(got[lane], e4m3_to_f32(code_of(lane, i))) << kernels->name << " code " << int{code_of(lane, i)};
+        }
+      }
+    }
+  }
+}
+
 // The largest quants and activations of either sign: 16-bit sums are at their limits.
 TEST(Linear, ExtremesDoNotSaturate) {
   std::mt19937_64 random(6);
