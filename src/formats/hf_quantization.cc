@@ -136,8 +136,9 @@ class HfQuantizationReader {
     QUIRE_ASSIGN_OR_RETURN(const auto marlin, json_.find_bool("is_marlin_format"));
     if (marlin.value_or(false)) return not_read(json_, "is_marlin_format", "true", "gptq, gptq_v2");
     QUIRE_RETURN_IF_ERROR(check_words());
-    QuantScheme scheme{.layout = QuantScheme::Layout::kGptq, .method = "GPTQ"};
+    QuantScheme scheme{.layout = QuantScheme::Layout::kGptq};
     scheme.zeros_less_one = format != "gptq_v2";
+    scheme.method = scheme.zeros_less_one ? "GPTQ" : "GPTQ v2";
     QUIRE_ASSIGN_OR_RETURN(scheme.bits, bits_among(json_, "bits", {2, 3, 4, 8}));
     QUIRE_ASSIGN_OR_RETURN(scheme.group, group_of(json_, "group_size", -1));
     QUIRE_ASSIGN_OR_RETURN(const auto symmetric, json_.find_bool("sym"));

@@ -35,7 +35,8 @@ class QuantizedLinear {
   int64_t columns() const { return k_; }
   int64_t bytes() const { return bytes_; }  // of all tensors
   const WeightType& type() const { return type_; }
-  std::string name() const;  // "GPTQ 4-bit, groups of 128, symmetric"
+  // "GPTQ 4-bit, groups of 128, symmetric". With `type`, tells apart whatever is packed differently from the same tensors.
+  std::string name() const;
 
   // The column of the model that each stored column belongs to; empty: its own.
   std::span<const int32_t> order() const { return order_; }

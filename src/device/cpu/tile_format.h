@@ -29,7 +29,7 @@ struct WeightType;
 
 namespace quire::cpu {
 
-inline constexpr std::string_view kTileLayout = "cpu strips 1";  // count on with every change of what is described here
+inline constexpr std::string_view kTileLayout = "cpu strips 2";  // count on with every change of what is described here
 inline constexpr int64_t kStripRows = 16;
 inline constexpr int64_t kTileK = 64;     // K is padded to this
 inline constexpr int64_t kActGroup = 32;  // K per activation scale
