@@ -117,10 +117,10 @@ Status PackedFile::write(const Buffer& memory) const {
   const std::string part = path_ + ".part" + std::to_string(::getpid());
   File file(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (file.fd() < 0) return failed(part, "created");
-  const bool written = write_all(file.fd(), reinterpret_cast<const std::byte*>(header_.data()),
-                                 static_cast<int64_t>(header_.size())) &&
-                       write_all(file.fd(), memory.data(), memory.size()) && ::fsync(file.fd()) == 0 && file.close() &&
-                       ::rename(part.c_str(), path_.c_str()) == 0;
+  const bool written =
+      write_all(file.fd(), reinterpret_cast<const std::byte*>(header_.data()), static_cast<int64_t>(header_.size())) &&
+      write_all(file.fd(), memory.data(), memory.size()) && ::fsync(file.fd()) == 0 && file.close() &&
+      ::rename(part.c_str(), path_.c_str()) == 0;
   if (written) return {};
   const Status status = failed(path_, "written");
   ::unlink(part.c_str());

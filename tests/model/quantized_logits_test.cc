@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "formats/safetensors_file.h"
 #include "support/test_model.h"
@@ -148,6 +149,26 @@ TEST(QuantizedInvariance, StepsOfAnySizeGiveTheSameBits) {
     const std::vector<float> whole = (*model)->logits(ids, 0, 50);
     for (const int64_t chunk : {1, 7, 13}) EXPECT_EQ((*model)->logits(ids, 0, chunk), whole) << name << " " << chunk;
   }
+}
+
+// Weights from a file of packed ones have their order of columns and their zero points again.
+TEST(QuantizedPackedFile, GivesTheSameBits) {
+  const std::string file = testing::TempDir() + "quire-quantized.packed";
+  std::filesystem::remove(file);
+  TestModelOptions options;
+  options.weights.packed_file = file;
+  std::vector<int32_t> ids(20);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * 31 % 290);
+  std::vector<float> want;
+  for (const bool from_file : {false, true}) {
+    auto model = TestModel::load(directory_of("gptq-4bit-g32-asym-desc-act"), options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    EXPECT_EQ((*model)->model().weights_from_packed_file(), from_file);
+    const std::vector<float> got = (*model)->logits(ids, 0, 20);
+    if (from_file) EXPECT_EQ(got, want);
+    want = got;
+  }
+  std::filesystem::remove(file);
 }
 
 }  // namespace
