@@ -24,7 +24,8 @@ Result<std::string> head_note(Model& model, const Tokenizer& tokenizer, DType he
   tokens.resize(std::min(tokens.size(), static_cast<size_t>(model.config().context_length)));
   QUIRE_ASSIGN_OR_RETURN(const double divergence, model.head_divergence(tokens));
   char text[160];
-  std::snprintf(text, sizeof text, "head repacked as %s: mean KL divergence from the stored one %.2g nats (a text of %zu tokens)",
+  std::snprintf(text, sizeof text,
+                "head repacked as %s: mean KL divergence from the stored one %.2g nats (a text of %zu tokens)",
                 std::string(dtype_info(head).name).c_str(), divergence, tokens.size());
   return std::string(text);
 }
@@ -39,8 +40,9 @@ Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& 
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, Model::load(checkpoint, config, std::move(device), limits, progress));
   if (!limits.weights.packed_file.empty()) {
-    loaded.notes.push_back((loaded.model->weights_from_packed_file() ? "weights copied from " : "packed weights kept in ") +
-                           limits.weights.packed_file);
+    loaded.notes.push_back(
+        (loaded.model->weights_from_packed_file() ? "weights copied from " : "packed weights kept in ") +
+        limits.weights.packed_file);
   }
   if (options.head.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(std::string note, head_note(*loaded.model, tokenizer, *options.head));

@@ -48,7 +48,7 @@ class Layer {
 
   std::vector<float> run(const float* k_factors) {
     const int64_t width = kShape.heads * kShape.head_dim;
-    const DType readers[] = {DType::kF32};
+    const WeightType readers[] = {DType::kF32};
     const auto in = activations(kHidden, readers);
     const auto out = activations(width, readers);
     in->set_rows(kRows);
@@ -110,10 +110,10 @@ class Layer {
   LinearWeight pack(const Matrix& m) {
     memory_.push_back(std::move(*Buffer::allocate(device_->packed_bytes(DType::kF32, m.n, m.k), "a test")));
     const auto row = [&](int64_t i) { return reinterpret_cast<const std::byte*>(m.values.data() + i * m.k); };
-    return device_->pack({.dtype = DType::kF32, .n = m.n, .k = m.k, .row = row}, memory_.back().data());
+    return device_->pack({.type = DType::kF32, .n = m.n, .k = m.k, .row = row, .codes = {}}, memory_.back().data());
   }
 
-  std::unique_ptr<Activations> activations(int64_t k, std::span<const DType> readers) {
+  std::unique_ptr<Activations> activations(int64_t k, std::span<const WeightType> readers) {
     memory_.push_back(std::move(*Buffer::allocate(device_->activation_bytes(kRows, k, readers), "a test")));
     return device_->make_activations(kRows, k, readers, memory_.back().data());
   }
