@@ -18,12 +18,11 @@ DTYPES = {"F32": "<f4", "F16": "<f2", "I32": "<i4", "I64": "<i8", "I8": "i1"}
 
 
 def load_oracle(path):
-    """The module without the libraries that its decoders do not need."""
+    """The module without the libraries that its decoders do not need: whether they are installed must not matter."""
     for name in ("torch", "transformers", "safetensors", "safetensors.torch"):
-        if importlib.util.find_spec(name.split(".")[0]) is None:
-            module = types.ModuleType(name)
-            module.AutoConfig = module.AutoModelForCausalLM = module.load_file = module.save_file = None
-            sys.modules[name] = module
+        module = types.ModuleType(name)
+        module.AutoConfig = module.AutoModelForCausalLM = module.load_file = module.save_file = None
+        sys.modules[name] = module
     spec = importlib.util.spec_from_file_location("oracle", path)
     oracle = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(oracle)
