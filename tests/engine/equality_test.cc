@@ -14,6 +14,7 @@ namespace quire {
 namespace {
 
 constexpr int64_t kPlentyOfTokens = 16384;
+constexpr int kManyRequests = 64;
 
 struct Variation {
   const char* name;
@@ -130,7 +131,10 @@ void check_model(const std::string& path, KvType kv, int count, int64_t context,
                    "seed " + std::to_string(seed) + ", " + variation.name + ", " + request.id);
     }
     const SchedulerCounters& counters = (*engine)->core().scheduler().counters();
-    if (variation.kv_tokens < kPlentyOfTokens) EXPECT_GT(counters.preemptions, 0) << variation.name;
+    // So many requests do not fit; of fewer, the seed may have drawn short ones.
+    if (variation.kv_tokens < kPlentyOfTokens && count >= kManyRequests) {
+      EXPECT_GT(counters.preemptions, 0) << variation.name << ", seed " << seed;
+    }
     if (variation.prefix_caching) EXPECT_GT(counters.prefix_hit_tokens, 0) << variation.name;
   }
 }
@@ -143,20 +147,21 @@ uint64_t test_seed() {
 class TinyEquality : public testing::TestWithParam<const char*> {};
 
 TEST_P(TinyEquality, AnswersDoNotDependOnCompany) {
-  check_model(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + GetParam(), KvType::kBF16, 64, 512, test_seed());
+  check_model(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + GetParam(), KvType::kBF16, kManyRequests, 512,
+              test_seed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TinyEquality, testing::Values("llama-gqa-llama3rope", "gemma3", "qwen2"));
 
 class RealEquality : public testing::TestWithParam<std::pair<const char*, KvType>> {};
 
-// Heavy: 64 requests in the full run, few otherwise.
+// Heavy: many requests in the full run, few otherwise.
 TEST_P(RealEquality, AnswersDoNotDependOnCompany) {
   const char* directory = std::getenv("QUIRE_MODELS");
   if (directory == nullptr) GTEST_SKIP() << "QUIRE_MODELS is not set";
   const std::string path = std::string(directory) + "/" + GetParam().first;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is missing";
-  check_model(path, GetParam().second, std::getenv("QUIRE_FULL") != nullptr ? 64 : 12, 512, test_seed());
+  check_model(path, GetParam().second, std::getenv("QUIRE_FULL") != nullptr ? kManyRequests : 12, 512, test_seed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Real, RealEquality,
