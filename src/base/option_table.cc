@@ -110,9 +110,8 @@ std::vector<OptionRow> model_rows() {
        .commands = kRun | kScore | kServe | kBench,
        .section = kModelSection,
        .value_name = "TYPE",
-       .help = "repack the output head, which decoding reads for every token, in a smaller type; it loses precision: "
-               "how much is "
-               "printed",
+       .help = "repack the output head, which decoding reads for every token, in a smaller type; it prints how much "
+               "precision that costs",
        .choices = {"as-stored", "q8_0", "q6_k"},
        .in_environment = true},
       {.name = "pack-cache",
