@@ -64,6 +64,14 @@ using MetaValue = std::variant<bool, int64_t, uint64_t, double, std::string, std
 // stated) and eos_token_ids are set.
 enum class CheckpointParts { kAll, kVocabulary };
 
+// What quire itself keeps in the files it writes; other programs ignore it. GGUF: the metadata keys "quire.proof" (a
+// string, padded with spaces) and "quire.k_factors" (f32 array). A directory: the keys "proof" and "k_factors" of
+// "quire.json".
+struct CheckpointNotes {
+  std::string proof;             // JSON, what quantization cost (docs/quantization.md); empty: none
+  std::vector<float> k_factors;  // of int8 KV, [layers][kv_heads][head_dim] (device/device.h, QkvArgs); empty: none
+};
+
 class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
@@ -79,6 +87,8 @@ class Checkpoint {
   // beside tied embeddings). For `inspect`.
   std::span<const std::string> unused_tensors() const { return unused_tensors_; }
   const TensorRef* find(std::string_view canonical_name) const;  // null: absent
+
+  const CheckpointNotes& notes() const { return notes_; }
 
   const std::string& path() const { return path_; }
   int64_t file_bytes() const { return file_bytes_; }
@@ -98,6 +108,7 @@ class Checkpoint {
   Hparams hparams_;
   std::vector<TensorRef> tensors_;
   std::vector<std::string> unused_tensors_;
+  CheckpointNotes notes_;
   std::string path_;
   int64_t file_bytes_ = 0;  // of all parts together
   std::vector<std::string> files_;
