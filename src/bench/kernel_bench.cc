@@ -76,9 +76,9 @@ double time_products(Device& device, const Matrices& matrices, const Activations
 Status multiply(Device& device, const LinearWeight& weight, std::span<const float> x, std::span<float> out) {
   const std::array<WeightType, 1> readers = {weight.type};
   const auto rows = static_cast<int64_t>(x.size()) / weight.k;
-  QUIRE_ASSIGN_OR_RETURN(const Buffer memory,
-                         Buffer::allocate(device.activation_bytes(rows, weight.k, readers), "activations"));
-  const auto in = device.make_activations(rows, weight.k, readers, memory.data());
+  const ActivationShape shape = {.max_rows = rows, .k = weight.k, .readers = readers};
+  QUIRE_ASSIGN_OR_RETURN(const Buffer memory, Buffer::allocate(device.activation_bytes(shape), "activations"));
+  const auto in = device.make_activations(shape, memory.data());
   in->set_rows(rows);
   device.norm(x.data(), rows, weight.k, Norm{}, *in);
   device.linear(*in, weight, out.data());
@@ -118,9 +118,9 @@ Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
     const auto [type, n, k] = shape;
     QUIRE_ASSIGN_OR_RETURN(const Matrices matrices, pack(*device, tensors, shape));
     const std::array<WeightType, 1> readers = {type};
-    QUIRE_ASSIGN_OR_RETURN(const Buffer memory,
-                           Buffer::allocate(device->activation_bytes(most, k, readers), "activations"));
-    const auto activations = device->make_activations(most, k, readers, memory.data());
+    const ActivationShape input = {.max_rows = most, .k = k, .readers = readers};
+    QUIRE_ASSIGN_OR_RETURN(const Buffer memory, Buffer::allocate(device->activation_bytes(input), "activations"));
+    const auto activations = device->make_activations(input, memory.data());
     std::vector<float> x(static_cast<size_t>(most * k));
     for (float& value : x) value = normal(random);
     QUIRE_ASSIGN_OR_RETURN(const double error, rounding_error(*device, *exact, matrices.weights[0], x));

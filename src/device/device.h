@@ -46,6 +46,15 @@ class Activations {
  public:
   virtual ~Activations() = default;
   virtual void set_rows(int64_t rows) = 0;  // of the current step, at most max_rows
+  // The values of a row as they came, where make_activations was asked to keep them.
+  virtual const float* values(int64_t row) const = 0;
+};
+
+struct ActivationShape {
+  int64_t max_rows = 0;
+  int64_t k = 0;
+  std::span<const WeightType> readers;  // weights that will be multiplied with them
+  bool keep_values = false;             // in f32 too, for whoever observes them
 };
 
 struct Norm {
@@ -145,6 +154,24 @@ struct HeadArgs {
   float* logits = nullptr;         // [rows.size()][weight.n]
 };
 
+// c[i][j] += alpha * (sum over k of a(i, k) * b(j, k)), in f32; a(i, k) lies at data[i * row_stride + k * k_stride], and one
+// of the strides is 1. Sums are the same whatever the number of threads.
+struct MatMulArgs {
+  struct Operand {
+    const float* data = nullptr;
+    int64_t row_stride = 0;
+    int64_t k_stride = 1;
+  };
+  Operand a, b;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  float alpha = 1;
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  bool lower = false;  // only j <= i is wanted; what lies above may be changed
+};
+
 // Threads that a device computes with.
 struct ThreadUse {
   int total = 0;
@@ -172,9 +199,8 @@ class Device {
   // no result.
   virtual void tune(const LinearWeight& weight) = 0;
 
-  virtual int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const WeightType> readers) const = 0;
-  virtual std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k,
-                                                        std::span<const WeightType> readers, std::byte* memory) = 0;
+  virtual int64_t activation_bytes(const ActivationShape& shape) const = 0;
+  virtual std::unique_ptr<Activations> make_activations(const ActivationShape& shape, std::byte* memory) = 0;
 
   virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;  // K and V of one head in one page
   virtual int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const = 0;
@@ -189,6 +215,7 @@ class Device {
   virtual void head(const HeadArgs& args) = 0;
   // out[i] = log(sum(exp(logits row i))), logits [rows][n]: a logit minus this is a log-probability.
   virtual void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) = 0;
+  virtual void matmul(const MatMulArgs& args) = 0;
   // Runs body(begin, end) over [0, count) on the device's threads, for host work between operations.
   virtual void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) = 0;
 };

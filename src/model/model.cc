@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/layer.h"
 
 namespace quire {
 
@@ -95,59 +96,19 @@ void Model::fill_rope(const StepInput& input, int64_t rows) {
 
 void Model::run_layer(size_t index, bool last, int64_t rows) {
   const LayerConfig& layer = config_.layers[index];
-  const LayerWeights& w = weights_.layers[index];
-  const auto group = static_cast<size_t>(layer.kv_group);
-  const auto rope = static_cast<size_t>(layer.rope);
-  const KvLayer kv = kv_.layer(layer);
-
-  device_->qkv_project({.in = work_.attn_in.get(),
-                        .q = w.q,
-                        .k = w.k,
-                        .v = w.v,
-                        .q_bias = w.q_bias,
-                        .k_bias = w.k_bias,
-                        .v_bias = w.v_bias,
-                        .q_norm = {w.q_norm, config_.norm_eps},
-                        .k_norm = {w.k_norm, config_.norm_eps},
-                        .shape = config_.heads,
-                        .rope = {.cos = work_.rope_cos[rope], .sin = work_.rope_sin[rope], .dim = config_.rope_dim},
-                        .spans = spans_[group],
-                        .kv = kv,
-                        .q_out = work_.q});
-  device_->attention({.q = work_.q,
-                      .shape = config_.heads,
-                      .spans = spans_[group],
-                      .kv = kv,
-                      .scale = config_.attention_scale,
-                      .softcap = config_.attention_softcap,
-                      .window = config_.kv_groups[group].window,
-                      .scratch = work_.attention_scratch,
-                      .out = work_.attn_out.get()});
-  device_->project({.in = work_.attn_out.get(),
-                    .weight = w.o,
-                    .bias = w.o_bias,
-                    .post_norm = {w.post_attn_norm, config_.norm_eps},
-                    .partial = work_.partial,
-                    .x = work_.x,
-                    .rows = rows,
-                    .next_norm = {w.ffn_norm, config_.norm_eps},
-                    .next = work_.ffn_in.get()});
-  device_->gate_up({.in = work_.ffn_in.get(),
-                    .gate = w.gate,
-                    .up = w.up,
-                    .gate_bias = w.gate_bias,
-                    .up_bias = w.up_bias,
-                    .activation = config_.activation,
-                    .out = work_.ffn_mid.get()});
-  device_->project({.in = work_.ffn_mid.get(),
-                    .weight = w.down,
-                    .bias = w.down_bias,
-                    .post_norm = {w.post_ffn_norm, config_.norm_eps},
-                    .partial = work_.partial,
-                    .x = work_.x,
-                    .rows = rows,
-                    .next_norm = {last ? nullptr : weights_.layers[index + 1].attn_norm, config_.norm_eps},
-                    .next = last ? nullptr : work_.attn_in.get()});
+  const LayerStep step = {.device = *device_,
+                          .config = config_,
+                          .layer = layer,
+                          .weights = weights_.layers[index],
+                          .work = work_,
+                          .spans = spans_[static_cast<size_t>(layer.kv_group)],
+                          .kv = kv_.layer(layer),
+                          .x = work_.x,
+                          .rows = rows};
+  attend(step);
+  project_attention(step);
+  gate_up(step);
+  project_ffn(step, last ? nullptr : weights_.layers[index + 1].attn_norm);
 }
 
 void Model::logits(std::span<const int32_t> rows, float* out) { head(weights_.head, rows, out); }

@@ -11,10 +11,11 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
              Workspace& w) {
   const int64_t rows = w.limits.max_rows;
   const HeadShape& shape = config.heads;
-  auto activations = [&](int64_t max_rows, int64_t k,
-                         const std::vector<WeightType>& types) -> std::unique_ptr<Activations> {
-    std::byte* memory = arena.take<std::byte>(sizes.activation_bytes(max_rows, k, types));
-    return device == nullptr ? nullptr : device->make_activations(max_rows, k, types, memory);
+  auto activations = [&](int64_t k, const std::vector<WeightType>& types) -> std::unique_ptr<Activations> {
+    const ActivationShape each = {
+        .max_rows = rows, .k = k, .readers = types, .keep_values = w.limits.keep_inputs};
+    std::byte* memory = arena.take<std::byte>(sizes.activation_bytes(each));
+    return device == nullptr ? nullptr : device->make_activations(each, memory);
   };
   w.x = arena.take<float>(rows * config.hidden);
   w.q = arena.take<float>(rows * shape.heads * shape.head_dim);
@@ -24,11 +25,11 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
     w.rope_cos.push_back(arena.take<float>(rows * config.rope_dim / 2));
     w.rope_sin.push_back(arena.take<float>(rows * config.rope_dim / 2));
   }
-  w.attn_in = activations(rows, config.hidden, readers.qkv);
-  w.attn_out = activations(rows, shape.heads * shape.head_dim, readers.o);
-  w.ffn_in = activations(rows, config.hidden, readers.gate_up);
-  w.ffn_mid = activations(rows, config.ffn_hidden, readers.down);
-  w.head_in = activations(rows, config.hidden, readers.head);
+  w.attn_in = activations(config.hidden, readers.qkv);
+  w.attn_out = activations(shape.heads * shape.head_dim, readers.o);
+  w.ffn_in = activations(config.hidden, readers.gate_up);
+  w.ffn_mid = activations(config.ffn_hidden, readers.down);
+  w.head_in = activations(config.hidden, readers.head);
 }
 
 }  // namespace

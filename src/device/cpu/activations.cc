@@ -23,8 +23,9 @@ void ActKinds::add(ActKind kind) {
   f32 |= kind == ActKind::kF32;
 }
 
-CpuActivations::CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena, ActKinds repacked)
-    : k_(k), k_padded_((k + kTileK - 1) / kTileK * kTileK), kinds_(kinds) {
+CpuActivations::CpuActivations(const ActivationShape& shape, ActKinds kinds, ActKinds repacked, Arena& arena)
+    : k_(shape.k), k_padded_((k_ + kTileK - 1) / kTileK * kTileK), kinds_(kinds) {
+  const int64_t max_rows = shape.max_rows;
   if (kinds.i8) {
     q_ = arena.take<int8_t>(max_rows * k_padded_);
     scales_ = arena.take<float>(max_rows * k_padded_ / 32);
@@ -34,9 +35,10 @@ CpuActivations::CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Aren
   }
   if (kinds.bf16) bf16_ = arena.take<uint16_t>(max_rows * k_padded_);
   if (kinds.f32) f32_ = arena.take<float>(max_rows * k_padded_);
+  if (repacked.any() || shape.keep_values) plain_ = arena.take<float>(max_rows * k_);
   if (!repacked.any()) return;
-  plain_ = arena.take<float>(max_rows * k_);
-  for (auto& each : repacked_) each = std::make_unique<CpuActivations>(max_rows, k, repacked, arena);
+  const ActivationShape same = {.max_rows = max_rows, .k = k_, .readers = {}};
+  for (auto& each : repacked_) each = std::make_unique<CpuActivations>(same, repacked, ActKinds{}, arena);
 }
 
 void CpuActivations::set_rows(int64_t rows) {

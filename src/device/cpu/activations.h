@@ -32,8 +32,8 @@ inline constexpr int64_t kRepacked = 3;
 
 class CpuActivations final : public Activations {
  public:
-  // Takes its memory from `arena` (which may only count). `repacked`: what those linears read.
-  CpuActivations(int64_t max_rows, int64_t k, ActKinds kinds, Arena& arena, ActKinds repacked = {});
+  // Takes its memory from `arena` (which may only count). `repacked`: what linears read that read it their own way.
+  CpuActivations(const ActivationShape& shape, ActKinds kinds, ActKinds repacked, Arena& arena);
 
   void set_rows(int64_t rows) override;
   int64_t rows() const { return rows_; }
@@ -49,7 +49,7 @@ class CpuActivations final : public Activations {
   // Stores a whole row, int8 with one scale. `x` has k() values and room for k_padded.
   void store_token(const Kernels& kernels, int64_t row, float* x);
 
-  const float* plain_row(int64_t row) const { return plain_ + row * k_; }
+  const float* values(int64_t row) const override { return plain_ + row * k_; }
   // Scratch of whoever multiplies, one operation at a time.
   CpuActivations& repacked(int64_t index) const { return *repacked_[static_cast<size_t>(index)]; }
   int64_t k_padded() const { return k_padded_; }
@@ -71,7 +71,7 @@ class CpuActivations final : public Activations {
   float* scaled_sums32_ = nullptr;
   uint16_t* bf16_ = nullptr;
   float* f32_ = nullptr;
-  float* plain_ = nullptr;  // [max_rows][k], where some reader repacks
+  float* plain_ = nullptr;  // [max_rows][k], where some reader repacks or an observer reads
   std::array<std::unique_ptr<CpuActivations>, kRepacked> repacked_;
 };
 

@@ -15,6 +15,11 @@ namespace {
 #include "device/cpu/pack_i8_store.inc"
 #include "device/cpu/pack_i8_token.inc"
 
+using TileLanes = __m256;
+constexpr int kTileRows = 6;
+TileLanes multiply_add(float a, TileLanes b, TileLanes sum) { return _mm256_fmadd_ps(_mm256_set1_ps(a), b, sum); }
+#include "device/cpu/matmul_tile.inc"
+
 __m256 magnitude(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 
 int32_t add_lanes(__m256i x) {
@@ -79,6 +84,7 @@ constexpr Kernels table(const char* name, LinearFn (*linear_kernels)(const TileF
       .silu_mul = silu_mul,
       .gelu_tanh_mul = gelu_tanh_mul,
       .softcap = softcap,
+      .matmul_tile = matmul_tile,
       .log_sum_exp = log_sum_exp,
   };
 }

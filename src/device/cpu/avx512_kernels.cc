@@ -14,6 +14,11 @@ namespace {
 #include "device/cpu/pack_i8_store.inc"
 #include "device/cpu/pack_i8_token.inc"
 
+using TileLanes = __m512;
+constexpr int kTileRows = 12;
+TileLanes multiply_add(float a, TileLanes b, TileLanes sum) { return _mm512_fmadd_ps(_mm512_set1_ps(a), b, sum); }
+#include "device/cpu/matmul_tile.inc"
+
 // As pack_i8.inc, to the bit: rounding to even, and every sum is one of integers.
 void pack_i8_group(const float* x, int64_t group, const PanelSlot& to) {
   const __m512 low = _mm512_loadu_ps(x);
@@ -65,6 +70,7 @@ constexpr Kernels kAvx512 = {
     .silu_mul = silu_mul,
     .gelu_tanh_mul = gelu_tanh_mul,
     .softcap = softcap,
+    .matmul_tile = matmul_tile,
     .log_sum_exp = log_sum_exp,
 };
 

@@ -120,16 +120,19 @@ LinearWeight CpuDevice::pack(const LinearSource& source, std::byte* memory) {
   return {.type = source.type, .n = source.n, .k = source.k, .data = memory, .order = source.order};
 }
 
-int64_t CpuDevice::activation_bytes(int64_t max_rows, int64_t k, std::span<const WeightType> readers) const {
+CpuActivations CpuDevice::lay_out(const ActivationShape& shape, Arena& arena) const {
+  return CpuActivations(shape, act_kinds(shape.readers, false), act_kinds(shape.readers, true), arena);
+}
+
+int64_t CpuDevice::activation_bytes(const ActivationShape& shape) const {
   Arena count;
-  const CpuActivations counted(max_rows, k, act_kinds(readers, false), count, act_kinds(readers, true));
+  const CpuActivations counted = lay_out(shape, count);
   return count.used();
 }
 
-std::unique_ptr<Activations> CpuDevice::make_activations(int64_t max_rows, int64_t k,
-                                                         std::span<const WeightType> readers, std::byte* memory) {
+std::unique_ptr<Activations> CpuDevice::make_activations(const ActivationShape& shape, std::byte* memory) {
   Arena arena(memory);
-  return std::make_unique<CpuActivations>(max_rows, k, act_kinds(readers, false), arena, act_kinds(readers, true));
+  return std::make_unique<CpuActivations>(lay_out(shape, arena));
 }
 
 float* CpuDevice::scratch(int worker, int64_t floats) {

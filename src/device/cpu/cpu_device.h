@@ -31,9 +31,8 @@ class CpuDevice final : public Device {
   LinearWeight pack(const LinearSource& source, std::byte* memory) override;
   void tune(const LinearWeight& weight) override;
 
-  int64_t activation_bytes(int64_t max_rows, int64_t k, std::span<const WeightType> readers) const override;
-  std::unique_ptr<Activations> make_activations(int64_t max_rows, int64_t k, std::span<const WeightType> readers,
-                                                std::byte* memory) override;
+  int64_t activation_bytes(const ActivationShape& shape) const override;
+  std::unique_ptr<Activations> make_activations(const ActivationShape& shape, std::byte* memory) override;
 
   int64_t kv_head_bytes(int64_t head_dim) const override;
   int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const override;
@@ -46,6 +45,7 @@ class CpuDevice final : public Device {
   void linear(const Activations& in, const LinearWeight& weight, float* out) override;
   void head(const HeadArgs& args) override;
   void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) override;
+  void matmul(const MatMulArgs& args) override;
   void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
 
  private:
@@ -56,6 +56,7 @@ class CpuDevice final : public Device {
   Linear prepare(const LinearWeight& weight);
   ActKind act_kind(const WeightType& type) const;
   ActKinds act_kinds(std::span<const WeightType> readers, bool repacked) const;
+  CpuActivations lay_out(const ActivationShape& shape, Arena& arena) const;
   // Whether `weight` reads its input in an order or with scales of its own, not as other linears do.
   bool repacks(const WeightType& type) const { return type.ordered || (type.token_scale && !f32_); }
   // `in` as `weight` reads it: repacked into place `index` where it must be.
@@ -90,6 +91,7 @@ class CpuDevice final : public Device {
   int64_t scalar_fallbacks_ = 0;
   int32_t prefetch_bytes_ = 8192;
   std::vector<std::vector<float>> scratch_;  // per worker, grown to the widest row
+  std::vector<float> matmul_a_, matmul_b_;   // packed operands, grown to the largest
 };
 
 }  // namespace quire::cpu

@@ -139,9 +139,10 @@ void CpuDevice::tune(const LinearWeight& weight) {
   const int64_t parts = weight.n / kStripRows / std::max<int64_t>(part_strips, 1);
   if (parts < 3) return;  // it would be read from a cache
   const std::array<WeightType, 1> readers = {weight.type};
-  const auto memory = std::make_unique<CacheLine[]>(
-      static_cast<size_t>(activation_bytes(1, weight.k, readers)) / sizeof(CacheLine) + 1);
-  const auto in = make_activations(1, weight.k, readers, memory[0].bytes);
+  const ActivationShape shape = {.max_rows = 1, .k = weight.k, .readers = readers};
+  const auto memory =
+      std::make_unique<CacheLine[]>(static_cast<size_t>(activation_bytes(shape)) / sizeof(CacheLine) + 1);
+  const auto in = make_activations(shape, memory[0].bytes);
   in->set_rows(1);
   LinearWeight part = weight;
   part.n = part_strips * kStripRows;

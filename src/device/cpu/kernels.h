@@ -96,6 +96,10 @@ struct AttentionState {
   float* out;  // [rows][head_dim_padded]
 };
 
+// A tile of an f32 matrix product.
+inline constexpr int kMatMulRows = 12;
+inline constexpr int kMatMulColumns = 32;
+
 struct KvKernels {
   // Attention over keys [first, last) of one split, from a fresh state. first is a multiple of kKeySplit.
   void (*attend)(const AttentionRows& rows, int64_t first, int64_t last, const AttentionState& state);
@@ -133,6 +137,8 @@ struct Kernels {
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
   void (*gelu_tanh_mul)(const float* gate, const float* up, int64_t n, float* out);
   void (*softcap)(float* x, int64_t n, float cap);
+  // out[row][column] = sum over i < k, ascending, of a[i][row] * b[i][column], each step one fma: [12][32].
+  void (*matmul_tile)(const float* a, const float* b, int64_t k, float* out);
   // log(sum(exp(x))).
   float (*log_sum_exp)(const float* x, int64_t n);
 };

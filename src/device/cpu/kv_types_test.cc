@@ -114,8 +114,9 @@ class Layer {
   }
 
   std::unique_ptr<Activations> activations(int64_t k, std::span<const WeightType> readers) {
-    memory_.push_back(std::move(*Buffer::allocate(device_->activation_bytes(kRows, k, readers), "a test")));
-    return device_->make_activations(kRows, k, readers, memory_.back().data());
+    const ActivationShape shape = {.max_rows = kRows, .k = k, .readers = readers};
+    memory_.push_back(std::move(*Buffer::allocate(device_->activation_bytes(shape), "a test")));
+    return device_->make_activations(shape, memory_.back().data());
   }
 
   std::unique_ptr<Device> device_;

@@ -65,7 +65,8 @@ struct TestStrip {
             .mins = base + matrix.layout.mins,
             .quants = base + matrix.layout.quants,
             .k_padded = k_padded,
-            .group_shift = 0};
+            .group_shift = 0,
+            .prefetch = 0};
     for (int32_t group = format.group; group > 32; group /= 2) ++view.group_shift;
   }
 
@@ -79,7 +80,8 @@ struct TestRows {
   TestRows(int64_t rows, int64_t k, std::mt19937_64& random, bool power_of_two = false)
       : memory(std::move(*Buffer::allocate(int64_t{1} << 20, "a test"))),
         arena(memory.data()),
-        activations(rows, k, {.i8 = true, .bf16 = true, .f32 = true, .power_of_two = power_of_two}, arena),
+        activations({.max_rows = rows, .k = k, .readers = {}},
+                    {.i8 = true, .bf16 = true, .f32 = true, .power_of_two = power_of_two}, {}, arena),
         values(static_cast<size_t>(rows * k)) {
     activations.set_rows(rows);
     for (float& value : values) value = std::normal_distribution<float>()(random);

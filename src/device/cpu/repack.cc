@@ -20,7 +20,7 @@ const CpuActivations& CpuDevice::input_of(const Activations& in, const LinearWei
   pool_.parallel_for(given.rows(), 4, [&](int64_t begin, int64_t end, int worker) {
     float* ordered = scratch(worker, out.k_padded());
     for (int64_t row = begin; row < end; ++row) {
-      const float* x = given.plain_row(row);
+      const float* x = given.values(row);
       if (weight.order == nullptr) {
         std::copy_n(x, weight.k, ordered);
       } else {

@@ -245,6 +245,16 @@ void attend(const AttentionRows& in, int64_t first, int64_t last, const Attentio
   }
 }
 
+void matmul_tile(const float* a, const float* b, int64_t k, float* out) {
+  for (int row = 0; row < kMatMulRows; ++row) {
+    for (int column = 0; column < kMatMulColumns; ++column) {
+      float sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum = fmaf(a[i * kMatMulRows + row], b[i * kMatMulColumns + column], sum);
+      out[row * kMatMulColumns + column] = sum;
+    }
+  }
+}
+
 constexpr Kernels kScalar = {
     .name = "scalar",
     .linear = linear,
@@ -264,6 +274,7 @@ constexpr Kernels kScalar = {
     .silu_mul = silu_mul,
     .gelu_tanh_mul = gelu_tanh_mul,
     .softcap = softcap,
+    .matmul_tile = matmul_tile,
     .log_sum_exp = log_sum_exp,
 };
 
