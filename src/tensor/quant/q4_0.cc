@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tensor/half.h"
 
@@ -30,6 +31,22 @@ void encode_q4_0(const float* values, int64_t n_blocks, std::byte* blocks) {
     store_u16(block->d, f32_to_f16(d));
     for (int i = 0; i < 16; ++i) block->qs[i] = static_cast<uint8_t>(code(values[i]) | code(values[i + 16]) << 4);
   }
+}
+
+void fit_q4_0(const float* values, const float* importance, std::byte* block) {
+  BlockQ4_0 out = {};
+  store_u16(out.d, f32_to_f16(search_scale(values, importance, 32, 8)));
+  std::memcpy(block, &out, sizeof out);
+}
+
+void params_q4_0(const std::byte* block, GroupParams* out) {
+  const float d = load_f16(reinterpret_cast<const BlockQ4_0*>(block)->d);
+  *out = {.scale = d, .offset = -8 * d};
+}
+
+void put_q4_0(const uint8_t* codes, std::byte* block) {
+  uint8_t* qs = reinterpret_cast<BlockQ4_0*>(block)->qs;
+  for (int i = 0; i < 16; ++i) qs[i] = static_cast<uint8_t>(codes[i] | codes[i + 16] << 4);
 }
 
 }  // namespace quire

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/block_grid.h"
+
 namespace quire {
 
 struct BlockQ4_1 {
@@ -15,5 +17,10 @@ struct BlockQ4_1 {
 static_assert(sizeof(BlockQ4_1) == 20);
 
 void decode_q4_1(const std::byte* blocks, int64_t n_blocks, float* out);
+
+// Choosing scales and codes apart (tensor/block_grid.h).
+void fit_q4_1(const float* values, const float* importance, std::byte* block);
+void params_q4_1(const std::byte* block, GroupParams* out);
+void put_q4_1(const uint8_t* codes, std::byte* block);
 
 }  // namespace quire

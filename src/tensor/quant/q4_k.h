@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/block_grid.h"
+
 namespace quire {
 
 struct BlockQ4_K {
@@ -17,6 +19,12 @@ static_assert(sizeof(BlockQ4_K) == 144);
 
 // Scale and min of each group of 32 weights; Q5_K packs them in the same way.
 void unpack_scales_q4_k(const uint8_t packed[12], uint8_t scales[8], uint8_t mins[8]);
+void pack_scales_q4_k(const uint8_t scales[8], const uint8_t mins[8], uint8_t packed[12]);
 void decode_q4_k(const std::byte* blocks, int64_t n_blocks, float* out);
+
+// Choosing scales and codes apart (tensor/block_grid.h).
+void fit_q4_k(const float* values, const float* importance, std::byte* block);
+void params_q4_k(const std::byte* block, GroupParams* out);
+void put_q4_k(const uint8_t* codes, std::byte* block);
 
 }  // namespace quire

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/block_grid.h"
+
 namespace quire {
 
 struct BlockQ6_K {
@@ -19,5 +21,10 @@ void decode_q6_k(const std::byte* blocks, int64_t n_blocks, float* out);
 // Of the scales of each 16 weights, the one whose squared errors, weighted by the squares of the weights, are smallest
 // among 19 near the largest weight's. Values must be finite.
 void encode_q6_k(const float* values, int64_t n_blocks, std::byte* blocks);
+
+// Choosing scales and codes apart (tensor/block_grid.h).
+void fit_q6_k(const float* values, const float* importance, std::byte* block);
+void params_q6_k(const std::byte* block, GroupParams* out);
+void put_q6_k(const uint8_t* codes, std::byte* block);
 
 }  // namespace quire

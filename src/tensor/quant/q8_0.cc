@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tensor/half.h"
 
@@ -28,6 +29,25 @@ void encode_q8_0(const float* values, int64_t n_blocks, std::byte* blocks) {
       block->qs[i] = static_cast<int8_t>(std::clamp(std::round(values[i] * inverse), -127.0f, 127.0f));
     }
   }
+}
+
+// Codes here count from 128.
+void fit_q8_0(const float* values, const float* /*importance*/, std::byte* block) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(values[i]));
+  BlockQ8_0 out = {};
+  store_u16(out.d, f32_to_f16(largest / 127));
+  std::memcpy(block, &out, sizeof out);
+}
+
+void params_q8_0(const std::byte* block, GroupParams* out) {
+  const float d = load_f16(reinterpret_cast<const BlockQ8_0*>(block)->d);
+  *out = {.scale = d, .offset = -128 * d};
+}
+
+void put_q8_0(const uint8_t* codes, std::byte* block) {
+  int8_t* qs = reinterpret_cast<BlockQ8_0*>(block)->qs;
+  for (int i = 0; i < 32; ++i) qs[i] = static_cast<int8_t>(codes[i] - 128);
 }
 
 }  // namespace quire
