@@ -12,15 +12,7 @@
 namespace quire {
 
 Model::Model(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device)
-    : config_(config), checkpoint_(checkpoint), device_(std::move(device)) {
-  std::vector<float> factors;
-  if (const TensorRef* tensor = checkpoint.find("rope_freqs.weight")) {
-    factors.resize(static_cast<size_t>(tensor->columns()));
-    tensor->decode_f32(0, 1, factors.data());
-  }
-  for (const RopeParams& rope : config_.ropes)
-    ropes_.emplace_back(rope, config_.rope_dim, config_.context_length, factors);
-}
+    : config_(config), checkpoint_(checkpoint), device_(std::move(device)), ropes_(rope_tables(checkpoint, config)) {}
 
 Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const ModelConfig& config,
                                            std::unique_ptr<Device> device, const ModelLimits& limits,

@@ -83,4 +83,16 @@ void RopeTable::fill(int64_t position, float* cos, float* sin) const {
   }
 }
 
+std::vector<RopeTable> rope_tables(const Checkpoint& checkpoint, const ModelConfig& config) {
+  std::vector<float> factors;
+  if (const TensorRef* tensor = checkpoint.find("rope_freqs.weight")) {
+    factors.resize(static_cast<size_t>(tensor->columns()));
+    tensor->decode_f32(0, 1, factors.data());
+  }
+  std::vector<RopeTable> tables;
+  for (const RopeParams& rope : config.ropes)
+    tables.emplace_back(rope, config.rope_dim, config.context_length, factors);
+  return tables;
+}
+
 }  // namespace quire

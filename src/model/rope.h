@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "formats/checkpoint.h"
 #include "formats/hparams.h"
+#include "model/config.h"
 
 namespace quire {
 
@@ -26,5 +28,8 @@ class RopeTable {
   std::vector<double> inverse_frequencies_;
   double magnitude_ = 1.0;
 };
+
+// Those of all ropes of a model, with the frequency factors that its checkpoint may bring.
+std::vector<RopeTable> rope_tables(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace quire

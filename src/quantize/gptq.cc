@@ -1,0 +1,192 @@
+#include "quantize/gptq.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "quantize/inverse_factor.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kColumns = 128;  // whose errors are kept apart before they reach the columns behind
+constexpr int kDampTries = 8;
+
+std::vector<int32_t> by_falling_diagonal(const Moments& moments) {
+  std::vector<int32_t> order(static_cast<size_t>(moments.k));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return moments.diagonal(a) > moments.diagonal(b); });
+  return order;
+}
+
+std::vector<float> reordered(const Moments& moments, std::span<const int32_t> order) {
+  std::vector<float> out(moments.products.size());
+  const int64_t k = moments.k;
+  for (int64_t i = 0; i < k; ++i) {
+    const float* row = moments.products.data() + order[static_cast<size_t>(i)] * k;
+    for (int64_t j = 0; j < k; ++j) out[static_cast<size_t>(i * k + j)] = row[order[static_cast<size_t>(j)]];
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<GptqPlan> GptqPlan::create(Device& device, Moments moments, const GptqOptions& options) {
+  GptqPlan plan;
+  plan.k_ = moments.k;
+  plan.options_ = options;
+  plan.dead_.resize(static_cast<size_t>(moments.k));
+  double sum = 0;
+  for (int64_t i = 0; i < moments.k; ++i) {
+    float& diagonal = moments.products[static_cast<size_t>(i * moments.k + i)];
+    sum += diagonal;
+    if (diagonal != 0) continue;
+    plan.dead_[static_cast<size_t>(i)] = 1;
+    diagonal = 1;
+  }
+  if (options.act_order) plan.order_ = by_falling_diagonal(moments);
+  const double mean = sum / static_cast<double>(moments.k);
+  plan.damp_ = options.damp;
+  for (int tries = 0; tries < kDampTries; ++tries, plan.damp_ = 2 * plan.damp_ + 0.01) {
+    plan.factor_ = plan.order_.empty() ? moments.products : reordered(moments, plan.order_);
+    for (int64_t i = 0; i < moments.k; ++i)
+      plan.factor_[static_cast<size_t>(i * moments.k + i)] += static_cast<float>(plan.damp_ * mean);
+    if (upper_inverse_factor(device, plan.factor_, moments.k)) return plan;
+  }
+  return invalid_argument("the second moments of a linear's inputs cannot be factored, even with " +
+                        std::to_string(plan.damp_) + " of their mean on the diagonal: the text gives it no usable input");
+}
+
+namespace {
+
+// One quantization: the matrix with its columns in the order of the plan.
+struct Walk {
+  const GridSpec& spec;
+  Grid& grid;
+  std::span<const float> factor;
+  std::span<const int32_t> order;
+  bool static_groups;
+  int64_t k;
+  std::vector<float>& weights;  // [n][k]
+  std::vector<uint8_t>& codes;  // [n][k]
+  std::vector<float> errors;    // [n][kColumns]
+
+  int64_t group_at(int64_t place) const {
+    return (static_groups && !order.empty() ? order[static_cast<size_t>(place)] : place) / grid.group();
+  }
+  float pivot(int64_t i) const { return factor[static_cast<size_t>(i * k + i)]; }
+
+  // What an error in a column costs once those behind it have made up for it as far as they can.
+  std::vector<float> costs() const {
+    std::vector<float> costs(static_cast<size_t>(k));
+    for (int64_t i = 0; i < k; ++i) costs[static_cast<size_t>(i)] = 1 / (pivot(i) * pivot(i));
+    return costs;
+  }
+
+  // Columns [first, last) of one row.
+  void row_block(int64_t row, int64_t first, int64_t last, const float* costs) {
+    float* w = weights.data() + row * k;
+    for (int64_t i = first; i < last; ++i) {
+      if (!static_groups && i % grid.unit() == 0) {
+        grid.fit(row, i / grid.unit(), w + i, costs + i, std::min(grid.unit(), k - i));
+      }
+      const GroupParams& params = grid.params(row, group_at(i));
+      const uint8_t code = nearest_code(params, inverse_of(params.scale), grid.levels(), w[i]);
+      codes[static_cast<size_t>(row * k + i)] = code;
+      const float error = (w[i] - grid.value_of(params, code)) / pivot(i);
+      errors[static_cast<size_t>(row * kColumns + i - first)] = error;
+      const float* u = factor.data() + i * k;
+      for (int64_t j = i + 1; j < last; ++j) w[j] -= error * u[j];
+    }
+  }
+};
+
+}  // namespace
+
+QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n, std::vector<float> weights) const {
+  Grid grid(spec, n, k_);
+  const bool beforehand = options_.static_groups;
+  device.parallel(n, [&](int64_t begin, int64_t end) {
+    std::vector<float> ordered(static_cast<size_t>(k_));
+    for (int64_t row = begin; row < end; ++row) {
+      float* w = weights.data() + row * k_;
+      for (int64_t i = 0; i < k_; ++i) {
+        if (dead_[static_cast<size_t>(i)] != 0) w[i] = 0;
+      }
+      if (beforehand) {
+        for (int64_t i = 0; i < k_; i += grid.unit())
+          grid.fit(row, i / grid.unit(), w + i, nullptr, std::min(grid.unit(), k_ - i));
+      }
+      if (order_.empty()) continue;
+      for (int64_t i = 0; i < k_; ++i) ordered[static_cast<size_t>(i)] = w[order_[static_cast<size_t>(i)]];
+      std::ranges::copy(ordered, w);
+    }
+  });
+  std::vector<uint8_t> codes(weights.size());
+  Walk walk = {.spec = spec,
+               .grid = grid,
+               .factor = factor_,
+               .order = order_,
+               .static_groups = beforehand,
+               .k = k_,
+               .weights = weights,
+               .codes = codes,
+               .errors = std::vector<float>(static_cast<size_t>(n * kColumns))};
+  const std::vector<float> costs = walk.costs();
+  for (int64_t first = 0; first < k_; first += kColumns) {
+    const int64_t last = std::min(first + kColumns, k_);
+    device.parallel(n, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) walk.row_block(row, first, last, costs.data());
+    });
+    device.matmul({.a = {walk.errors.data(), kColumns, 1},
+                   .b = {factor_.data() + first * k_ + last, 1, k_},
+                   .m = n,
+                   .n = k_ - last,
+                   .k = last - first,
+                   .alpha = -1,
+                   .c = weights.data() + last,
+                   .c_stride = k_});
+  }
+  if (order_.empty()) return grid.finish(std::move(codes), {});
+  std::vector<uint8_t> plain(codes.size());
+  std::vector<int32_t> group_of(static_cast<size_t>(k_));
+  for (int64_t i = 0; i < k_; ++i) group_of[static_cast<size_t>(order_[static_cast<size_t>(i)])] =
+      static_cast<int32_t>(walk.group_at(i));
+  device.parallel(n, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t i = 0; i < k_; ++i) {
+        plain[static_cast<size_t>(row * k_ + order_[static_cast<size_t>(i)])] =
+            codes[static_cast<size_t>(row * k_ + i)];
+      }
+    }
+  });
+  if (beforehand) group_of.clear();
+  return grid.finish(std::move(plain), std::move(group_of));
+}
+
+QuantizedRows round_to_nearest(Device& device, const GridSpec& spec, int64_t n, std::span<const float> weights,
+                               std::span<const float> importance) {
+  const auto k = static_cast<int64_t>(weights.size()) / n;
+  Grid grid(spec, n, k);
+  std::vector<uint8_t> codes(weights.size());
+  device.parallel(n, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* w = weights.data() + row * k;
+      for (int64_t i = 0; i < k; i += grid.unit()) {
+        grid.fit(row, i / grid.unit(), w + i, importance.empty() ? nullptr : importance.data() + i,
+                 std::min(grid.unit(), k - i));
+      }
+      for (int64_t i = 0; i < k; ++i) {
+        const GroupParams& params = grid.params(row, i / grid.group());
+        codes[static_cast<size_t>(row * k + i)] =
+            nearest_code(params, inverse_of(params.scale), grid.levels(), w[i]);
+      }
+    }
+  });
+  return grid.finish(std::move(codes), {});
+}
+
+}  // namespace quire

@@ -1,0 +1,112 @@
+#include "quantize/job.h"
+
+#include <utility>
+
+#include "quantize/layer_parts.h"
+#include "quantize/quantizer.h"
+#include "quantize/work_folder.h"
+
+namespace quire {
+namespace {
+
+std::string work_path(const QuantizeJob& job) { return job.out + ".work"; }
+
+Status write_decoded(const TensorRef& tensor, Device& device, CheckpointWriter& writer) {
+  const int64_t k = tensor.columns();
+  std::vector<float> values(static_cast<size_t>(tensor.rows() * k));
+  if (tensor.rank == 1) {
+    tensor.decode_f32(0, 1, values.data());
+  } else {
+    device.parallel(tensor.rows(), [&](int64_t begin, int64_t end) {
+      tensor.decode_f32(begin, end - begin, values.data() + begin * k);
+    });
+  }
+  return writer.write_values(tensor.name, values);
+}
+
+// A tensor that is not quantized. Blocks stay the blocks they are where their type does.
+Status write_kept(const QuantizeJob& job, const TensorRef& tensor, CheckpointWriter& writer) {
+  const bool same_blocks = job.target.file.format == CheckpointTarget::Format::kGguf && tensor.quantized == nullptr &&
+                           tensor.rank == 2 && job.target.file.dtype(tensor) == tensor.dtype;
+  if (!same_blocks) return write_decoded(tensor, job.device, writer);
+  const int64_t stride = row_bytes(tensor.dtype, tensor.columns());
+  std::vector<std::byte> rows(static_cast<size_t>(tensor.rows() * stride));
+  for (int64_t row = 0; row < tensor.rows(); ++row)
+    std::copy_n(tensor.row(row), stride, rows.data() + row * stride);
+  return writer.write_blocks(tensor.name, rows);
+}
+
+Status write_layer(const QuantizeJob& job, size_t layer, const QuantizedLayer& result, CheckpointWriter& writer) {
+  for (const LayerLinear linear : kLayerLinears) {
+    const QuantizedRows& rows = result.linears[static_cast<size_t>(linear)];
+    const std::string name = tensor_name(layer, linear);
+    QUIRE_RETURN_IF_ERROR(job.target.file.format == CheckpointTarget::Format::kGguf
+                              ? writer.write_blocks(name, rows.blocks)
+                              : writer.write_codes(name, rows.codes));
+  }
+  for (const auto& [name, values] : result.vectors)
+    QUIRE_RETURN_IF_ERROR(writer.write_values("blk." + std::to_string(layer) + "." + name, values));
+  return {};
+}
+
+bool cancelled(const QuantizeProgress& progress) { return progress.cancelled && progress.cancelled(); }
+
+Status cancelled_status(const QuantizeJob& job) {
+  return cancelled("stopped; the same command goes on from " + work_path(job));
+}
+
+// All layers into the work folder; returns how many were there.
+Result<size_t> quantize_layers(const QuantizeJob& job, const QuantizeProgress& progress, WorkFolder& work) {
+  const size_t layers = job.config.layers.size();
+  const size_t done_before = work.layers();
+  if (done_before == layers) return done_before;
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Quantizer> quantizer,
+                         Quantizer::create(job.checkpoint, job.config, job.device, job.sequences, job.target.options));
+  if (done_before > 0 && !quantizer->residual().empty())
+    QUIRE_RETURN_IF_ERROR(work.load_residual(quantizer->residual()));
+  for (size_t layer = done_before; layer < layers; ++layer) {
+    if (cancelled(progress)) return cancelled_status(job);
+    if (progress.show) {
+      progress.show("layer " + std::to_string(layer + 1) + " of " + std::to_string(layers),
+                    static_cast<double>(layer - done_before) / static_cast<double>(layers - done_before));
+    }
+    QUIRE_ASSIGN_OR_RETURN(const QuantizedLayer result, quantizer->quantize(layer));
+    QUIRE_RETURN_IF_ERROR(work.store(layer, result, quantizer->residual()));
+  }
+  return done_before;
+}
+
+}  // namespace
+
+Result<QuantizeOutcome> run_quantize_job(const QuantizeJob& job, const QuantizeProgress& progress) {
+  QuantizeOutcome outcome;
+  // First of all, so that what the format cannot hold, and a disk that is too small, are known before the work.
+  QUIRE_ASSIGN_OR_RETURN(outcome.writer, CheckpointWriter::create(job.checkpoint, job.target.file, job.out));
+  if (job.target.plain) {
+    size_t done = 0;
+    for (const TensorRef& tensor : job.checkpoint.tensors()) {
+      if (cancelled(progress)) return quire::cancelled("stopped; nothing was written");
+      QUIRE_RETURN_IF_ERROR(write_kept(job, tensor, *outcome.writer));
+      if (progress.show)
+        progress.show("writing", static_cast<double>(++done) / static_cast<double>(job.checkpoint.tensors().size()));
+    }
+    return outcome;
+  }
+  QUIRE_ASSIGN_OR_RETURN(WorkFolder work, WorkFolder::open(work_path(job), job.settings));
+  QUIRE_ASSIGN_OR_RETURN(outcome.resumed_layers, quantize_layers(job, progress, work));
+  for (size_t layer = 0; layer < job.config.layers.size(); ++layer) {
+    QUIRE_ASSIGN_OR_RETURN(const QuantizedLayer result, work.load(layer));
+    QUIRE_RETURN_IF_ERROR(write_layer(job, layer, result, *outcome.writer));
+  }
+  for (const TensorRef& tensor : job.checkpoint.tensors()) {
+    if (!tensor.name.starts_with("blk.")) QUIRE_RETURN_IF_ERROR(write_kept(job, tensor, *outcome.writer));
+  }
+  return outcome;
+}
+
+Status remove_work(const QuantizeJob& job) {
+  QUIRE_ASSIGN_OR_RETURN(WorkFolder work, WorkFolder::open(work_path(job), job.settings));
+  return work.remove();
+}
+
+}  // namespace quire
