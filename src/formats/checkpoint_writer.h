@@ -45,17 +45,17 @@ struct CheckpointTarget {
   };
 
   Format format = Format::kGguf;
-  std::string scheme;          // "rtn", "gptq" or "awq": recorded, changes no layout
+  std::string scheme{};  // "rtn", "gptq" or "awq": recorded, changes no layout
   int bits = 4;
-  int64_t group = 0;           // columns that share a scale; 0: the whole row
+  int64_t group = 0;  // columns that share a scale; 0: the whole row
   bool symmetric = true;
-  bool act_order = false;      // group_of is given
-  double damp = 0;             // recorded with gptq
+  bool act_order = false;  // group_of is given
+  double damp = 0;         // recorded with gptq
   // What each tensor is written as: of a GGUF file its type, of a directory the type of a tensor that is not quantized.
-  std::function<DType(const TensorRef&)> dtype;
-  // Which tensors a directory holds as codes: the linears of all layers.
-  std::function<bool(const TensorRef&)> quantized;
-  int64_t k_factors = 0;       // room for so many in the notes
+  std::function<DType(const TensorRef&)> dtype = nullptr;
+  // Which tensors a quantized directory holds as codes, of the linears of layers; null: all of these.
+  std::function<bool(const TensorRef&)> quantized = nullptr;
+  int64_t k_factors = 0;  // room for so many in the notes
 };
 
 class CheckpointWriter {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/checkpoint_notes.h"
 #include "formats/families.h"
 #include "formats/gguf_file.h"
 #include "formats/gguf_hparams.h"
@@ -119,7 +120,22 @@ class GgufCheckpoint final : public Checkpoint {
     }
     unused_tensors_ = std::move(tensors.unused);
     set_tensors(std::move(tensors.used));
-    return check_rope_factors();
+    QUIRE_RETURN_IF_ERROR(check_rope_factors());
+    return read_notes();
+  }
+
+  Status read_notes() {
+    const GgufMetadataView meta = metadata();
+    QUIRE_ASSIGN_OR_RETURN(const auto proof, meta.find_string(kProofKey));
+    QUIRE_ASSIGN_OR_RETURN(notes_.proof,
+                           read_proof(proof.value_or(""), meta.path() + ": metadata key " + quote(kProofKey)));
+    const MetaValue* factors = meta.find(kKFactorsKey);
+    if (factors == nullptr) return {};
+    const auto* values = std::get_if<std::vector<double>>(factors);
+    if (values == nullptr) return meta.error(kKFactorsKey, "is not an array of floats");
+    QUIRE_ASSIGN_OR_RETURN(notes_.k_factors,
+                           read_k_factors(*values, hparams_, meta.path() + ": metadata key " + quote(kKFactorsKey)));
+    return {};
   }
 
   // Frequencies are divided by them.

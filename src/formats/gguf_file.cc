@@ -98,10 +98,13 @@ class Parser {
         return error(nth + " has a key of " + std::to_string(length) + " bytes");
       }
       if (!is_plain_name(key)) return error(nth + " has the key " + quote(key) + ", which is empty or not plain ASCII");
+      const size_t value_begin = reader_.position();
       uint32_t type = 0;
       if (!reader_.read(&type)) return truncated("metadata key " + quote(key));
       MetaValue value;
       QUIRE_RETURN_IF_ERROR(parse_value(key, type, &value));
+      const auto* bytes = reinterpret_cast<const char*>(out_.file.bytes().data());
+      out_.entries.push_back({key, {bytes + value_begin, reader_.position() - value_begin}});
       if (!out_.metadata.emplace(key, std::move(value)).second)
         return error("metadata key " + quote(key) + " occurs twice");
     }
@@ -365,7 +368,7 @@ class Parser {
 
 Result<GgufFile> GgufFile::open(const std::string& path, bool with_tensors) {
   QUIRE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  GgufFile gguf{std::move(file), 0, {}, {}};
+  GgufFile gguf{std::move(file), 0, {}, {}, {}};
   QUIRE_RETURN_IF_ERROR(Parser(gguf).parse(with_tensors));
   return gguf;
 }

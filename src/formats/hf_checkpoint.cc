@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/checkpoint_notes.h"
 #include "formats/hf_config.h"
 #include "formats/hf_names.h"
 #include "formats/hf_quantization.h"
@@ -28,14 +29,15 @@ struct Document {
   std::string_view name;
   size_t max_bytes;
 };
-constexpr std::array<Document, 8> kDocuments = {{{"config.json", size_t{4} << 20},
+constexpr std::array<Document, 9> kDocuments = {{{"config.json", size_t{4} << 20},
                                                  {"generation_config.json", size_t{1} << 20},
                                                  {"quantize_config.json", size_t{4} << 20},
                                                  {"quant_config.json", size_t{4} << 20},
                                                  {"tokenizer.json", size_t{256} << 20},
                                                  {"tokenizer_config.json", size_t{16} << 20},
                                                  {"special_tokens_map.json", size_t{4} << 20},
-                                                 {"chat_template.jinja", size_t{4} << 20}}};
+                                                 {"chat_template.jinja", size_t{4} << 20},
+                                                 {kNotesFile, size_t{16} << 20}}};
 
 bool exists(const std::string& path) {
   std::error_code error;
@@ -151,6 +153,13 @@ class HfCheckpoint final : public Checkpoint {
                            match_schema(hparams_, family, model.biases, std::move(found), {path_, spelling}));
     for (std::string& name : tensors.unused) unused_tensors_.push_back(hf_from_canonical(name, family));
     set_tensors(std::move(tensors.used));
+    return read_notes();
+  }
+
+  Status read_notes() {
+    const std::string* text = document(kNotesFile);
+    if (text == nullptr) return {};
+    QUIRE_ASSIGN_OR_RETURN(notes_, parse_notes_file(*text, hparams_, path_ + "/" + std::string(kNotesFile)));
     return {};
   }
 
