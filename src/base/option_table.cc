@@ -4,7 +4,9 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kWithModel = kRun | kInspect | kTokenize | kTemplate | kScore | kServe | kBench;
+constexpr uint32_t kHasContext = kRun | kInspect | kTokenize | kTemplate | kScore | kServe | kBench;
+constexpr uint32_t kWithModel = kHasContext | kEval;
+constexpr uint32_t kComputes = kRun | kScore | kServe | kBench | kEval;
 constexpr uint32_t kGenerates = kRun | kServe;
 
 constexpr std::string_view kModelSection = "Model";
@@ -13,6 +15,7 @@ constexpr std::string_view kBatchingSection = "Batching and memory";
 constexpr std::string_view kRequestSection = "Requests";
 constexpr std::string_view kServerSection = "Server";
 constexpr std::string_view kBenchSection = "Measurement";
+constexpr std::string_view kEvalSection = "Evaluation";
 constexpr std::string_view kInputSection = "Input and output";
 
 std::vector<OptionRow> model_rows() {
@@ -35,7 +38,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "context",
        .member = &Options::context,
-       .commands = kWithModel,
+       .commands = kHasContext,
        .section = kModelSection,
        .value_name = "TOKENS",
        .help = "tokens that prompt and answer may reach together; 0: what the model was trained for, or less where "
@@ -80,7 +83,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "adapt-threads",
        .member = &Options::adapt_threads,
-       .commands = kRun | kScore | kServe | kBench,
+       .commands = kComputes,
        .section = kModelSection,
        .value_name = "MODE",
        .help = "on: compute with fewer threads while other programs take cores; results do not depend on it",
@@ -88,7 +91,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "attention",
        .member = &Options::attention,
-       .commands = kRun | kScore | kServe | kBench,
+       .commands = kComputes,
        .section = kModelSection,
        .value_name = "METHOD",
        .help =
@@ -97,7 +100,7 @@ std::vector<OptionRow> model_rows() {
        .choices = {"flash", "per-head", "full"}},
       {.name = "activation-scales",
        .member = &Options::activation_scales,
-       .commands = kRun | kScore | kServe | kBench,
+       .commands = kComputes,
        .section = kModelSection,
        .value_name = "SCALES",
        .help =
@@ -107,7 +110,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "head",
        .member = &Options::head,
-       .commands = kRun | kScore | kServe | kBench,
+       .commands = kComputes,
        .section = kModelSection,
        .value_name = "TYPE",
        .help = "repack the output head, which decoding reads for every token, in a smaller type; it prints how much "
@@ -116,7 +119,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "pack-cache",
        .member = &Options::pack_cache,
-       .commands = kRun | kScore | kServe | kBench,
+       .commands = kComputes,
        .section = kModelSection,
        .value_name = "DIR",
        .help = "keep weights in DIR as they lie in memory (as large as the model), so that later starts copy them; "
@@ -553,6 +556,48 @@ std::vector<OptionRow> server_rows() {
   };
 }
 
+std::vector<OptionRow> eval_rows() {
+  return {
+      {.name = "reference",
+       .member = &Options::reference,
+       .commands = kEval,
+       .section = kEvalSection,
+       .value_name = "MODEL",
+       .help = "what to measure the distance from: a model of the same vocabulary, or plain: --model itself. It always "
+               "runs with f32 activations and f32 KV",
+       .unset_text = "none: perplexity only"},
+      {.name = "also",
+       .member = &Options::also,
+       .commands = kEval,
+       .section = kEvalSection,
+       .value_name = "MODEL,...",
+       .help = "further models to judge in the same pass; may be given again"},
+      {.name = "text",
+       .member = &Options::text,
+       .commands = kEval,
+       .section = kEvalSection,
+       .value_name = "FILE",
+       .help = "UTF-8 text to judge on",
+       .unset_text = "the text that comes with quire"},
+      {.name = "window",
+       .member = &Options::window,
+       .commands = kEval,
+       .section = kEvalSection,
+       .value_name = "TOKENS",
+       .help = "tokens that the text is cut into, an even number; those after the middle of each are scored",
+       .minimum = 4,
+       .maximum = 1 << 20},
+      {.name = "tokens",
+       .member = &Options::tokens,
+       .commands = kEval,
+       .section = kEvalSection,
+       .value_name = "N",
+       .help = "read at most so many tokens of the text, in whole windows; 0: all",
+       .minimum = 0,
+       .maximum = 1 << 30},
+  };
+}
+
 std::vector<OptionRow> input_rows() {
   return {
       {.name = "system",
@@ -600,7 +645,7 @@ std::vector<OptionRow> input_rows() {
        .help = "read one JSON request a line from standard input and answer one a line, in order"},
       {.name = "json",
        .member = &Options::json,
-       .commands = kInspect | kBench,
+       .commands = kInspect | kBench | kEval,
        .section = kInputSection,
        .help = "print JSON: one object, or one a line where figures come one by one"},
   };
@@ -611,7 +656,8 @@ std::vector<OptionRow> input_rows() {
 std::span<const OptionRow> option_table() {
   static const std::vector<OptionRow> kTable = [] {
     std::vector<OptionRow> table = model_rows();
-    for (auto rows : {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), input_rows()})
+    for (auto rows :
+         {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), eval_rows(), input_rows()})
       table.insert(table.end(), rows.begin(), rows.end());
     return table;
   }();

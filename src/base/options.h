@@ -91,6 +91,13 @@ struct Options {
   int64_t depth = 0;
   int64_t repeats = 3;
 
+  // What `eval` judges, and on what.
+  std::string reference;          // empty: none
+  std::vector<std::string> also;  // further models
+  std::string text;               // a file; empty: the text that comes with quire
+  int64_t window = 512;
+  int64_t tokens = 0;  // 0: the whole text
+
   // What is read and how it is answered.
   std::string system;
   bool raw = false;
@@ -115,6 +122,7 @@ enum Command : uint32_t {
   kPull = 1 << 5,
   kServe = 1 << 6,
   kBench = 1 << 7,
+  kEval = 1 << 8,
 };
 
 using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,

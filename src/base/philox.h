@@ -27,7 +27,7 @@ constexpr PhiloxCounter philox4x32_10(PhiloxCounter counter, PhiloxKey key) {
 }
 
 // What a number is drawn for. Two purposes never share a number, however many each draws.
-enum class RandomPurpose : uint32_t { kSample = 0, kBranchSeed = 1 };
+enum class RandomPurpose : uint32_t { kSample = 0, kBranchSeed = 1, kResample = 2 };
 
 // 64 uniform bits for the token at `output_index` of the generation seeded with `seed`.
 constexpr uint64_t random_bits(uint64_t seed, uint64_t output_index, RandomPurpose purpose) {

@@ -54,6 +54,16 @@ each id after the first, and the 20 most likely ids after the last, as [ID, LOGP
 
   quire score --model model.gguf "The quick brown fox")",
      command_score},
+    {kEval, "eval", "", "judge models on a text, and what their approximations cost",
+     R"(Prints the perplexity of --model, computed as llama.cpp's tool does: the text is cut into windows, and the
+tokens in the second half of each are scored. With --reference it also prints how far the model's distributions
+are from the reference's: the mean KL divergence, how often both find the same token most likely, and how much
+log-probabilities and logits differ. With --also, every model is compared on the same tokens.
+
+  quire eval --model model.gguf
+  quire eval --model model.gguf --reference plain --kv-dtype int8
+  quire eval --reference model-f16.gguf --model model-q8.gguf --also model-q4.gguf,model-gptq --tokens 16384)",
+     command_eval},
     {kBench, "bench", "[roof|kernel|model]", "measure this machine, the kernels, or a model",
      R"(roof: the operations and bytes a second that this machine can do at most.
 kernel: each kind of matrix of the model, streamed from memory, with 1 to 512 rows of activations.

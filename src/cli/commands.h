@@ -37,6 +37,7 @@ Status command_template(const Invocation& invocation);
 Status command_score(const Invocation& invocation);
 Status command_pull(const Invocation& invocation);
 Status command_serve(const Invocation& invocation);
+Status command_eval(const Invocation& invocation);
 Status command_bench(const Invocation& invocation);
 
 }  // namespace quire

@@ -92,12 +92,16 @@ Result<std::string> HashedFile::finish() {
   return digest_->finish();
 }
 
+std::string bytes_sha256(std::string_view bytes) {
+  Bytes digest;
+  unsigned int size = 0;
+  QUIRE_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) == 1);
+  return hexadecimal(digest, size);
+}
+
 Result<std::string> file_sha256(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  Bytes bytes;
-  unsigned int size = 0;
-  QUIRE_CHECK(EVP_Digest(file.bytes().data(), file.bytes().size(), bytes.data(), &size, EVP_sha256(), nullptr) == 1);
-  return hexadecimal(bytes, size);
+  return bytes_sha256({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
 }
 
 }  // namespace quire

@@ -34,6 +34,9 @@ class HashedFile {
   std::unique_ptr<Digest> digest_;
 };
 
+// The digest of bytes in memory.
+std::string bytes_sha256(std::string_view bytes);
+
 // The digest of an existing file.
 Result<std::string> file_sha256(const std::string& path);
 

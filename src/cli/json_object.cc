@@ -74,6 +74,11 @@ JsonObject& JsonObject::pairs(std::string_view key, std::span<const std::pair<in
   return *this;
 }
 
+JsonObject& JsonObject::texts(std::string_view key, std::span<const std::string> values) {
+  value_->add(key, std::vector<std::string>(values.begin(), values.end()));
+  return *this;
+}
+
 JsonObject& JsonObject::object(std::string_view key, JsonObject value) {
   value_->add(key, std::move(value.value_->object));
   return *this;

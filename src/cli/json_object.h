@@ -28,6 +28,7 @@ class JsonObject {
   JsonObject& ids(std::string_view key, std::span<const int32_t> values);
   JsonObject& reals(std::string_view key, std::span<const float> values);
   JsonObject& pairs(std::string_view key, std::span<const std::pair<int32_t, float>> values);
+  JsonObject& texts(std::string_view key, std::span<const std::string> values);
   JsonObject& object(std::string_view key, JsonObject value);
   JsonObject& objects(std::string_view key, std::vector<JsonObject> values);
 

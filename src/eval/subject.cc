@@ -1,0 +1,104 @@
+#include "eval/subject.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "engine/loaded_model.h"
+#include "engine/model_setup.h"
+#include "engine/tokenizer_source.h"
+#include "model/kv_store.h"
+#include "model/registry.h"
+#include "model/weights.h"
+
+namespace quire {
+namespace {
+
+// Whole windows of one step, or a part of one window.
+int64_t windows_per_step(int64_t window) { return std::max<int64_t>(1, kEvalStepRows / window); }
+
+ModelLimits limits_for(const ModelConfig& config, int64_t window) {
+  ModelLimits limits;
+  limits.workspace = {.max_rows = std::min(kEvalStepRows, windows_per_step(window) * window), .max_context = window};
+  const int64_t pages = windows_per_step(window) * ((window + kPageTokens - 1) / kPageTokens);
+  limits.kv_pages.assign(config.kv_groups.size(), pages);
+  return limits;
+}
+
+std::vector<std::string> kernels_of(const Checkpoint& checkpoint, const Device& device) {
+  std::set<std::string> seen;
+  for (const TensorRef& tensor : checkpoint.tensors()) {
+    if (tensor.rank < 2) continue;
+    const std::string kernel = device.kernel_name(tensor.type());
+    seen.insert(tensor.type_name() + ": " + (kernel.empty() ? "scalar decode" : kernel));
+  }
+  return {seen.begin(), seen.end()};
+}
+
+}  // namespace
+
+ModelOptions exact_options(const ModelOptions& options) {
+  ModelOptions exact = options;
+  exact.compute = ComputeMode::kF32;
+  exact.kv_dtype = KvDtype::kAuto;
+  exact.attention = Attention::kFlash;
+  exact.power_of_two_scales = false;
+  exact.head = std::nullopt;
+  exact.pack_cache.clear();
+  return exact;
+}
+
+Result<std::unique_ptr<EvalSubject>> EvalSubject::open(const ModelOptions& options) {
+  std::unique_ptr<EvalSubject> subject(new EvalSubject());
+  subject->options_ = options;
+  QUIRE_ASSIGN_OR_RETURN(subject->checkpoint_, Checkpoint::open(options.model_path));
+  const Checkpoint& checkpoint = *subject->checkpoint_;
+  QUIRE_ASSIGN_OR_RETURN(subject->config_, configure_model(checkpoint.hparams()));
+  QUIRE_RETURN_IF_ERROR(check_head(subject->config_, checkpoint, options.head));
+  QUIRE_ASSIGN_OR_RETURN(subject->tokenizer_, load_tokenizer(checkpoint));
+  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
+  subject->compute_summary_ = device->description();
+  subject->kernels_ = kernels_of(checkpoint, *device);
+  return subject;
+}
+
+Result<int64_t> EvalSubject::planned_bytes(int64_t window) const {
+  if (window > config_.context_length) {
+    return out_of_range(options_.model_path + ": a window of " + std::to_string(window) +
+                        " tokens; this model was trained for at most " + std::to_string(config_.context_length));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options_));
+  const ModelLimits limits = limits_for(config_, window);
+  int64_t bytes = weight_bytes(config_, *checkpoint_, options_.head, *device) + tokenizer_bytes(config_.vocab_size) +
+                  Workspace::bytes(config_, linear_readers(config_, *checkpoint_, options_.head), limits.workspace,
+                                   *device);
+  for (size_t g = 0; g < config_.kv_groups.size(); ++g)
+    bytes += limits.kv_pages[g] * KvStore::page_bytes(config_, config_.kv_groups[g], *device);
+  return bytes;
+}
+
+Status EvalSubject::load(int64_t window, const std::function<void(double)>& progress) {
+  QUIRE_ASSIGN_OR_RETURN(LoadedModel loaded, load_model(*checkpoint_, config_, *tokenizer_, options_,
+                                                        limits_for(config_, window), progress));
+  model_ = std::move(loaded.model);
+  notes_ = std::move(loaded.notes);
+  return {};
+}
+
+Status check_same_vocabulary(const EvalSubject& reference, const EvalSubject& candidate, std::string_view sample) {
+  const std::string both = candidate.options().model_path + " and " + reference.options().model_path;
+  if (candidate.vocab_size() != reference.vocab_size()) {
+    return invalid_argument(both + " cannot be compared: their vocabularies have " +
+                            std::to_string(candidate.vocab_size()) + " and " + std::to_string(reference.vocab_size()) +
+                            " tokens");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const auto ids, candidate.tokenizer().encode(sample, {.add_special = true}));
+  QUIRE_ASSIGN_OR_RETURN(const auto reference_ids, reference.tokenizer().encode(sample, {.add_special = true}));
+  const auto [at, other] = std::mismatch(ids.begin(), ids.end(), reference_ids.begin(), reference_ids.end());
+  if (at == ids.end() && other == reference_ids.end()) return {};
+  return invalid_argument(both + " cannot be compared: they read the text as different tokens, from token " +
+                          std::to_string(at - ids.begin()) + " on (" + std::to_string(ids.size()) + " and " +
+                          std::to_string(reference_ids.size()) + " in all)");
+}
+
+}  // namespace quire
