@@ -16,6 +16,7 @@ constexpr std::string_view kRequestSection = "Requests";
 constexpr std::string_view kServerSection = "Server";
 constexpr std::string_view kBenchSection = "Measurement";
 constexpr std::string_view kEvalSection = "Evaluation";
+constexpr std::string_view kQuantizeSection = "Quantization";
 constexpr std::string_view kInputSection = "Input and output";
 
 std::vector<OptionRow> model_rows() {
@@ -30,7 +31,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "cache",
        .member = &Options::cache,
-       .commands = kWithModel | kPull,
+       .commands = kWithModel | kPull | kQuantize,
        .section = kModelSection,
        .value_name = "DIR",
        .help = "folder that pulled models are kept in, under models/",
@@ -48,7 +49,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "compute",
        .member = &Options::compute,
-       .commands = kWithModel,
+       .commands = kWithModel | kQuantize,
        .section = kModelSection,
        .value_name = "MODE",
        .help = "default: int8 or bf16 activations as the weights suggest; f32: f32 activations, for exactness",
@@ -66,7 +67,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "isa",
        .member = &Options::isa,
-       .commands = kWithModel,
+       .commands = kWithModel | kQuantize,
        .section = kModelSection,
        .value_name = "ISA",
        .help = "instruction set of the kernels; auto: the fastest that this processor has",
@@ -74,7 +75,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "threads",
        .member = &Options::threads,
-       .commands = kWithModel,
+       .commands = kWithModel | kQuantize,
        .section = kModelSection,
        .value_name = "N",
        .help = "compute threads; 0: the cores this process may use",
@@ -133,6 +134,105 @@ std::vector<OptionRow> model_rows() {
        .help = "sequences that the memory plan counts",
        .minimum = 1,
        .maximum = 1 << 20},
+  };
+}
+
+std::vector<OptionRow> quantize_rows() {
+  return {
+      {.name = "scheme",
+       .member = &Options::scheme,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "SCHEME",
+       .help = "rtn: each weight to the nearest code; gptq: the errors of a column are made up for by those behind it; "
+               "awq: input channels that carry much are scaled up first",
+       .choices = {"rtn", "gptq", "awq"}},
+      {.name = "bits",
+       .member = &Options::bits,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "N",
+       .help = "bits of a weight: 4 or 8; 16 converts to bf16 without quantizing",
+       .minimum = 4,
+       .maximum = 16},
+      {.name = "group",
+       .member = &Options::group,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "N",
+       .help = "columns that share a scale: 32, 64, 128 or another multiple of 32; -1: the whole row; 0: the largest of "
+               "128, 64 and 32 that divides every matrix. GGUF types have their own",
+       .minimum = -1,
+       .maximum = 1 << 20},
+      {.name = "asym",
+       .member = &Options::asym,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .help = "a zero point for each group: smaller errors, a little more memory"},
+      {.name = "act-order",
+       .member = &Options::act_order,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .help = "gptq: columns of large inputs first"},
+      {.name = "static-groups",
+       .member = &Options::static_groups,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .help = "gptq: scales are chosen beforehand, so that groups stay neighbours with --act-order"},
+      {.name = "damp",
+       .member = &Options::damp,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "SHARE",
+       .help = "gptq: added to the second moments of the inputs, as a share of their mean",
+       .minimum = 0,
+       .maximum = 10,
+       .above_minimum = true},
+      {.name = "format",
+       .member = &Options::format,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "FORMAT",
+       .help = "of the output; auto: gguf where its name ends so, else gptq and awq for these schemes, "
+               "compressed-tensors for rtn, and safetensors for 16 bits",
+       .choices = {"auto", "gguf", "gptq", "awq", "compressed-tensors", "safetensors"}},
+      {.name = "type",
+       .member = &Options::type,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "TYPE",
+       .help = "of the linears in a GGUF file; auto: q4_0, with --asym q4_1, with 8 bits q8_0",
+       .choices = {"auto", "q4_0", "q4_1", "q8_0", "q4_k", "q6_k"}},
+      {.name = "importance",
+       .member = &Options::importance,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "MODE",
+       .help = "rtn in GGUF files: choose scales by how much the inputs of each column carry; auto: on",
+       .choices = {"auto", "on", "off"}},
+      {.name = "calibration",
+       .member = &Options::calibration,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "FILE",
+       .help = "UTF-8 text whose beginning the model is calibrated on",
+       .unset_text = "a mixed text of quire's own"},
+      {.name = "calibration-sequences",
+       .member = &Options::calibration_sequences,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "N",
+       .help = "sequences of that text",
+       .minimum = 1,
+       .maximum = 1 << 20},
+      {.name = "calibration-length",
+       .member = &Options::calibration_length,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "TOKENS",
+       .help = "tokens of a sequence",
+       .minimum = 16,
+       .maximum = 8192},
   };
 }
 
@@ -657,7 +757,8 @@ std::span<const OptionRow> option_table() {
   static const std::vector<OptionRow> kTable = [] {
     std::vector<OptionRow> table = model_rows();
     for (auto rows :
-         {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), eval_rows(), input_rows()})
+         {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), eval_rows(), quantize_rows(),
+          input_rows()})
       table.insert(table.end(), rows.begin(), rows.end());
     return table;
   }();

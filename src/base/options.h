@@ -98,6 +98,21 @@ struct Options {
   int64_t window = 512;
   int64_t tokens = 0;  // 0: the whole text
 
+  // What `quantize` makes.
+  std::string scheme = "gptq";
+  int64_t bits = 4;
+  int64_t group = 0;  // -1: one scale a row; 0: the largest of 128, 64 and 32 that fits
+  bool asym = false;
+  bool act_order = false;
+  bool static_groups = false;
+  double damp = 0.01;
+  std::string format = "auto";
+  std::string type = "auto";
+  std::string importance = "auto";
+  std::string calibration;  // empty: the shipped text
+  int64_t calibration_sequences = 128;
+  int64_t calibration_length = 512;
+
   // What is read and how it is answered.
   std::string system;
   bool raw = false;
@@ -123,6 +138,7 @@ enum Command : uint32_t {
   kServe = 1 << 6,
   kBench = 1 << 7,
   kEval = 1 << 8,
+  kQuantize = 1 << 9,
 };
 
 using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,

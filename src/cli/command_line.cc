@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -36,7 +37,7 @@ Status apply_flag(Options& options, const OptionRow& row, const std::vector<std:
 struct Parser {
   const CommandRow* row = nullptr;
   CLI::App* app = nullptr;
-  std::string text;
+  std::vector<std::string> texts;
   CLI::Option* text_option = nullptr;
   std::vector<std::pair<const OptionRow*, CLI::Option*>> options;
 
@@ -53,7 +54,9 @@ struct Parser {
       if (is_list(option)) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       options.emplace_back(&option, added);
     }
-    if (!command.text_name.empty()) text_option = app->add_option("text", text);
+    if (command.text_name.empty()) return;
+    const auto words = std::ranges::count(command.text_name, ' ') + 1;
+    text_option = app->add_option("text", texts)->expected(0, static_cast<int>(words));
   }
 
   Result<Invocation> invocation() const {
@@ -64,7 +67,8 @@ struct Parser {
       const std::vector<std::string> values = is_switch(*option) ? std::vector<std::string>{"1"} : parsed->results();
       QUIRE_RETURN_IF_ERROR(apply_flag(result.options, *option, values));
     }
-    if (text_option != nullptr && text_option->count() > 0) result.text = text;
+    result.texts = texts;
+    if (!texts.empty()) result.text = texts.front();
     return result;
   }
 };

@@ -64,6 +64,15 @@ log-probabilities and logits differ. With --also, every model is compared on the
   quire eval --model model.gguf --reference plain --kv-dtype int8
   quire eval --reference model-f16.gguf --model model-q8.gguf --also model-q4.gguf,model-gptq --tokens 16384)",
      command_eval},
+    {kQuantize, "quantize", "IN OUT", "write a model with fewer bits a weight",
+     R"(IN is a model as --model takes it elsewhere; OUT is a .gguf file, or a directory in the format that --scheme
+or --format names. Calibration takes --calibration-sequences sequences of a text through the model, a layer at a
+time. A run that was stopped goes on where it was when the same command is given again.
+
+  quire quantize model.gguf model-gptq --scheme gptq --bits 4 --group 64
+  quire quantize model-dir model-q4_k.gguf --scheme gptq --type q4_k
+  quire eval --model model-gptq --reference model.gguf)",
+     command_quantize},
     {kBench, "bench", "[roof|kernel|model]", "measure this machine, the kernels, or a model",
      R"(roof: the operations and bytes a second that this machine can do at most.
 kernel: each kind of matrix of the model, streamed from memory, with 1 to 512 rows of activations.

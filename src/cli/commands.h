@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/options.h"
 #include "base/status.h"
@@ -16,13 +17,14 @@ namespace quire {
 
 struct Invocation {
   Options options;
-  std::optional<std::string> text;  // the argument that is no flag
+  std::vector<std::string> texts;   // the arguments that are no flags
+  std::optional<std::string> text;  // the first of them
 };
 
 struct CommandRow {
   Command command;
   std::string_view name;
-  std::string_view text_name;  // "[PROMPT]", as usage shows it; empty: no argument
+  std::string_view text_name;  // "[PROMPT]" or "IN OUT", as usage shows it, a word an argument; empty: none
   std::string_view summary;    // one line
   std::string_view details;    // paragraphs for --help, lines already broken
   Status (*execute)(const Invocation& invocation);
@@ -38,6 +40,7 @@ Status command_score(const Invocation& invocation);
 Status command_pull(const Invocation& invocation);
 Status command_serve(const Invocation& invocation);
 Status command_eval(const Invocation& invocation);
+Status command_quantize(const Invocation& invocation);
 Status command_bench(const Invocation& invocation);
 
 }  // namespace quire

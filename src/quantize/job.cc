@@ -49,7 +49,7 @@ Status write_layer(const QuantizeJob& job, size_t layer, const QuantizedLayer& r
   return {};
 }
 
-bool cancelled(const QuantizeProgress& progress) { return progress.cancelled && progress.cancelled(); }
+bool was_cancelled(const QuantizeProgress& progress) { return progress.cancelled && progress.cancelled(); }
 
 Status cancelled_status(const QuantizeJob& job) {
   return cancelled("stopped; the same command goes on from " + work_path(job));
@@ -65,7 +65,7 @@ Result<size_t> quantize_layers(const QuantizeJob& job, const QuantizeProgress& p
   if (done_before > 0 && !quantizer->residual().empty())
     QUIRE_RETURN_IF_ERROR(work.load_residual(quantizer->residual()));
   for (size_t layer = done_before; layer < layers; ++layer) {
-    if (cancelled(progress)) return cancelled_status(job);
+    if (was_cancelled(progress)) return cancelled_status(job);
     if (progress.show) {
       progress.show("layer " + std::to_string(layer + 1) + " of " + std::to_string(layers),
                     static_cast<double>(layer - done_before) / static_cast<double>(layers - done_before));
@@ -85,7 +85,7 @@ Result<QuantizeOutcome> run_quantize_job(const QuantizeJob& job, const QuantizeP
   if (job.target.plain) {
     size_t done = 0;
     for (const TensorRef& tensor : job.checkpoint.tensors()) {
-      if (cancelled(progress)) return quire::cancelled("stopped; nothing was written");
+      if (was_cancelled(progress)) return cancelled("stopped; nothing was written");
       QUIRE_RETURN_IF_ERROR(write_kept(job, tensor, *outcome.writer));
       if (progress.show)
         progress.show("writing", static_cast<double>(++done) / static_cast<double>(job.checkpoint.tensors().size()));

@@ -187,6 +187,8 @@ const char* scheme_name(QuantizeScheme scheme) {
 
 Result<QuantizeTarget> quantize_target(const Checkpoint& checkpoint, const QuantizeRequest& request,
                                        const std::string& out) {
+  if (request.bits != 4 && request.bits != 8 && request.bits != 16)
+    return invalid_argument("--bits " + std::to_string(request.bits) + ": quire writes 4, 8 and 16 bits");
   const Format format = format_of(request, out);
   if ((format == Format::kGguf) != out.ends_with(".gguf")) {
     return invalid_argument(out + (format == Format::kGguf ? ": the name of a GGUF file must end in .gguf"

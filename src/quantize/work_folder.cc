@@ -28,9 +28,13 @@ std::string residual_file(const std::string& folder, size_t layer) {
 class Items {
  public:
   template <typename T>
-  void add(const std::string& name, const char* dtype, const std::vector<T>& values) {
+  void add(const std::string& name, const char* dtype, std::span<const T> values) {
     plan_.push_back({name, dtype, {static_cast<int64_t>(values.size())}});
-    bytes_.push_back(std::as_bytes(std::span(values)));
+    bytes_.push_back(std::as_bytes(values));
+  }
+  template <typename T>
+  void add(const std::string& name, const char* dtype, const std::vector<T>& values) {
+    add(name, dtype, std::span(values));
   }
   Status write(const std::string& path) const {
     std::error_code ignored;
@@ -108,7 +112,7 @@ Status WorkFolder::store(size_t layer, const QuantizedLayer& result, std::span<c
   // The residual stream first: a layer counts as done when its own file is there.
   if (!residual.empty()) {
     Items stream;
-    stream.add("residual", "F32", std::vector<float>(residual.begin(), residual.end()));
+    stream.add("residual", "F32", residual);
     QUIRE_RETURN_IF_ERROR(stream.write(residual_file(path_, layer)));
   }
   Items items;

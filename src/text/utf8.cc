@@ -62,6 +62,18 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+Status check_utf8(std::string_view name, std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Step step = utf8_step(text.substr(at));
+    if (step.kind != Utf8Step::Kind::kValid) {
+      return invalid_argument(std::string(name) + ": not UTF-8 at byte " + std::to_string(at) +
+                              "; convert it, for example with iconv");
+    }
+    at += step.length;
+  }
+  return {};
+}
+
 std::string repair_utf8(std::string_view text) {
   Utf8Repair repair;
   std::string out = repair.push(text);

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace quire {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
@@ -29,6 +31,8 @@ struct Utf8Step {
 Utf8Step utf8_step(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
+// The same with an error that says at which byte of the text called `name` it is not.
+Status check_utf8(std::string_view name, std::string_view text);
 
 // `text` with everything ill-formed replaced.
 std::string repair_utf8(std::string_view text);

@@ -1,0 +1,161 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/hashed_file.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/model_source.h"
+#include "cli/terminal.h"
+#include "engine/model_setup.h"
+#include "engine/tokenizer_source.h"
+#include "model/registry.h"
+#include "quantize/job.h"
+#include "text/shipped_texts.h"
+#include "text/utf8.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kMaxTextBytes = int64_t{1} << 30;
+
+using Clock = std::chrono::steady_clock;
+
+DType type_of(const std::string& name) {
+  for (const DTypeInfo& info : all_dtypes()) {
+    std::string lower(info.name);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (lower == name) return info.dtype;
+  }
+  return DType::kF32;  // the option table has no other names
+}
+
+QuantizeRequest request_of(const Options& options) {
+  using Format = CheckpointTarget::Format;
+  QuantizeRequest request;
+  request.scheme = options.scheme == "rtn"   ? QuantizeScheme::kRtn
+                   : options.scheme == "awq" ? QuantizeScheme::kAwq
+                                             : QuantizeScheme::kGptq;
+  const std::string& format = options.format;
+  if (format == "gguf") request.format = Format::kGguf;
+  if (format == "gptq") request.format = Format::kGptq;
+  if (format == "awq") request.format = Format::kAwq;
+  if (format == "compressed-tensors") request.format = Format::kCompressedTensors;
+  if (format == "safetensors") request.format = Format::kSafetensors;
+  if (options.type != "auto") request.type = type_of(options.type);
+  request.bits = static_cast<int>(options.bits);
+  if (options.group != 0) request.group = options.group < 0 ? 0 : options.group;
+  request.symmetric = !options.asym;
+  request.gptq.act_order = options.act_order;
+  request.gptq.static_groups = options.static_groups;
+  request.gptq.damp = options.damp;
+  if (options.importance != "auto") request.importance = options.importance == "on";
+  return request;
+}
+
+struct Calibration {
+  std::string name;
+  std::string sha256;
+  std::vector<std::vector<int32_t>> sequences;
+};
+
+// The beginning of the text, in sequences that follow one another.
+Result<Calibration> calibration_of(const Options& options, const Checkpoint& checkpoint) {
+  Calibration calibration;
+  std::string text;
+  if (options.calibration.empty()) {
+    calibration.name = "calibration.txt of quire";
+    text = calibration_text();
+  } else {
+    calibration.name = options.calibration;
+    QUIRE_ASSIGN_OR_RETURN(text, read_file(options.calibration, kMaxTextBytes));
+  }
+  calibration.sha256 = bytes_sha256(text);
+  QUIRE_RETURN_IF_ERROR(check_utf8(calibration.name, text));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, load_tokenizer(checkpoint));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer->encode(text, {.add_special = false}));
+  const int64_t length = options.calibration_length;
+  const int64_t wanted = options.calibration_sequences * length;
+  if (static_cast<int64_t>(ids.size()) < wanted) {
+    return invalid_argument(calibration.name + " has " + counted(static_cast<int64_t>(ids.size()), "token") + ", but " +
+                            count_text(options.calibration_sequences) + " sequences of " + count_text(length) + " need " +
+                            count_text(wanted) + "; give a longer --calibration text, or lower --calibration-sequences");
+  }
+  for (int64_t first = 0; first < wanted; first += length)
+    calibration.sequences.emplace_back(ids.begin() + first, ids.begin() + first + length);
+  return calibration;
+}
+
+std::string time_text(double seconds) {
+  char buffer[48];
+  if (seconds < 60) {
+    std::snprintf(buffer, sizeof buffer, "%.1f s", seconds);
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+  }
+  return buffer;
+}
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Shows phase and time left.
+QuantizeProgress progress_on(ProgressLine& line, const InterruptScope& interrupt) {
+  return {.show =
+              [&line, start = Clock::now()](std::string_view phase, double fraction) {
+                std::string text(phase);
+                const double seconds = seconds_since(start);
+                if (fraction > 0 && seconds > 2) text += ", " + time_text(seconds / fraction - seconds) + " left";
+                line.show(text, fraction);
+              },
+          .cancelled = [&interrupt] { return interrupt.interrupted(); }};
+}
+
+}  // namespace
+
+Status command_quantize(const Invocation& invocation) {
+  Options options = invocation.options;
+  if (invocation.texts.size() != 2)
+    return invalid_argument("name the model to quantize and the file or directory to write: `quire quantize IN OUT`");
+  options.model = invocation.texts[0];
+  const std::string& out = invocation.texts[1];
+  QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
+  QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, configure_model(checkpoint->hparams()));
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeTarget target, quantize_target(*checkpoint, request_of(options), out));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, make_device(model_options(options, path)));
+  Calibration calibration;
+  if (!target.plain && (target.options.scheme != QuantizeScheme::kRtn || target.options.importance)) {
+    QUIRE_ASSIGN_OR_RETURN(calibration, calibration_of(options, *checkpoint));
+  }
+  const QuantizeJob job = {.checkpoint = *checkpoint,
+                           .config = config,
+                           .device = *device,
+                           .target = target,
+                           .sequences = calibration.sequences,
+                           .settings = target.description + "\n" + path + " " +
+                                       std::to_string(checkpoint->file_bytes()) + "\n" + calibration.sha256 + " " +
+                                       std::to_string(options.calibration_sequences) + " x " +
+                                       std::to_string(options.calibration_length) + " damp " +
+                                       std::to_string(options.damp) + "\n" + device->description() + "\n",
+                           .out = out};
+  note(target.description + ", on " + device->description());
+  const Clock::time_point start = Clock::now();
+  QuantizeOutcome outcome;
+  {
+    const InterruptScope interrupt;
+    ProgressLine line;
+    QUIRE_ASSIGN_OR_RETURN(outcome, run_quantize_job(job, progress_on(line, interrupt)));
+  }
+  QUIRE_RETURN_IF_ERROR(outcome.writer->finish({}));
+  if (!target.plain) QUIRE_RETURN_IF_ERROR(remove_work(job));
+  if (outcome.resumed_layers > 0)
+    note("went on after " + counted(static_cast<int64_t>(outcome.resumed_layers), "layer") + " of an earlier run");
+  std::printf("%s: %s, in %s\n", out.c_str(), target.description.c_str(), time_text(seconds_since(start)).c_str());
+  return {};
+}
+
+}  // namespace quire
