@@ -216,9 +216,7 @@ Status read_sentencepiece(const Checkpoint& checkpoint, TokenizerSpec* spec) {
 
 void add_end_texts(TokenizerSpec* spec) {
   for (const AddedToken& token : spec->added_tokens) {
-    if (token.special && std::find(kEndTexts.begin(), kEndTexts.end(), token.text) != kEndTexts.end()) {
-      spec->end_of_generation_ids.push_back(token.id);
-    }
+    if (token.special && gguf_ends_generation(token.text)) spec->end_of_generation_ids.push_back(token.id);
   }
 }
 
@@ -263,8 +261,34 @@ Result<std::optional<std::string>> gguf_chat_template(const Checkpoint& checkpoi
   return std::optional<std::string>(*text);
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> gguf_special_token_texts(const Checkpoint& checkpoint) {
-  std::vector<std::pair<std::string, std::string>> texts;
+Result<std::vector<std::pair<std::string, std::string>>> gguf_named_chat_templates(const Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string, std::string>> templates;
+  const MetaValue* value = checkpoint.meta("tokenizer.chat_templates");
+  if (value == nullptr) return templates;
+  const auto* names = std::get_if<std::vector<std::string>>(value);
+  if (names == nullptr) return corrupt("tokenizer.chat_templates is not an array of strings");
+  for (const std::string& name : *names) {
+    const MetaValue* source = checkpoint.meta("tokenizer.chat_template." + name);
+    const auto* text = source != nullptr ? std::get_if<std::string>(source) : nullptr;
+    if (text == nullptr) return corrupt("tokenizer.chat_template." + name + " is missing or not a string");
+    templates.emplace_back(name, *text);
+  }
+  return templates;
+}
+
+std::string_view gguf_special_key(std::string_view name) {
+  for (const auto& [key, special] : kSpecialKeys) {
+    if (special == name) return key;
+  }
+  return {};
+}
+
+bool gguf_ends_generation(std::string_view text) {
+  return std::find(kEndTexts.begin(), kEndTexts.end(), text) != kEndTexts.end();
+}
+
+Result<std::vector<std::pair<std::string, int32_t>>> gguf_special_token_ids(const Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string, int32_t>> ids;
   QUIRE_ASSIGN_OR_RETURN(const auto tokens, tokens_of(checkpoint));
   QUIRE_ASSIGN_OR_RETURN(const auto* model, optional_key<std::string>(checkpoint, "model", "a string"));
   const bool sentencepiece = model != nullptr && *model == "llama";
@@ -277,8 +301,16 @@ Result<std::vector<std::pair<std::string, std::string>>> gguf_special_token_text
     QUIRE_ASSIGN_OR_RETURN(const int32_t id, id_key(checkpoint, key, otherwise));
     if (id < 0) continue;
     if (static_cast<size_t>(id) >= tokens.size()) return corrupt(key_of(key) + " is outside the vocabulary");
-    texts.emplace_back(name, tokens[static_cast<size_t>(id)]);
+    ids.emplace_back(name, id);
   }
+  return ids;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> gguf_special_token_texts(const Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  QUIRE_ASSIGN_OR_RETURN(const auto tokens, tokens_of(checkpoint));
+  QUIRE_ASSIGN_OR_RETURN(const auto ids, gguf_special_token_ids(checkpoint));
+  for (const auto& [name, id] : ids) texts.emplace_back(name, tokens[static_cast<size_t>(id)]);
   return texts;
 }
 

@@ -460,6 +460,22 @@ Result<std::optional<std::string>> hf_chat_template(const Checkpoint& checkpoint
   return corrupt("tokenizer_config.json: none of the chat templates is named 'default'");
 }
 
+Result<std::vector<std::pair<std::string, std::string>>> hf_named_chat_templates(const Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string, std::string>> templates;
+  QUIRE_ASSIGN_OR_RETURN(const Json config, parse_document(checkpoint, "tokenizer_config.json"));
+  const auto list = config.find("chat_template");
+  if (list == config.end() || !list->is_array()) return templates;
+  for (const Json& entry : *list) {
+    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() || !entry.contains("template") ||
+        !entry["template"].is_string()) {
+      return corrupt("tokenizer_config.json: an entry of 'chat_template' has no strings 'name' and 'template'");
+    }
+    if (entry["name"] == "default") continue;
+    templates.emplace_back(entry["name"].get<std::string>(), entry["template"].get<std::string>());
+  }
+  return templates;
+}
+
 Result<std::vector<std::pair<std::string, std::string>>> hf_special_token_texts(const Checkpoint& checkpoint) {
   QUIRE_ASSIGN_OR_RETURN(const Json config, parse_document(checkpoint, "tokenizer_config.json"));
   QUIRE_ASSIGN_OR_RETURN(const Json map, parse_document(checkpoint, "special_tokens_map.json"));

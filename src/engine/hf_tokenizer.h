@@ -16,6 +16,8 @@ namespace quire {
 
 Result<TokenizerSpec> hf_tokenizer_spec(const Checkpoint& checkpoint);
 Result<std::optional<std::string>> hf_chat_template(const Checkpoint& checkpoint);
+// Templates beside the usual one, by name.
+Result<std::vector<std::pair<std::string, std::string>>> hf_named_chat_templates(const Checkpoint& checkpoint);
 Result<std::vector<std::pair<std::string, std::string>>> hf_special_token_texts(const Checkpoint& checkpoint);
 
 }  // namespace quire

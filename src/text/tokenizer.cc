@@ -45,21 +45,6 @@ Status check_spec(const TokenizerSpec& spec) {
   return {};
 }
 
-// "<0xE4>" is the byte E4, in either case; anything else is no byte token.
-std::optional<char> byte_token(std::string_view text) {
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-  int value = 0;
-  for (const char c : text.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                             : -1;
-    if (digit < 0) return std::nullopt;
-    value = value * 16 + digit;
-  }
-  return static_cast<char>(value);
-}
-
 // The parts of a chat that its template wrote; neighbouring spans are one part.
 std::vector<TextRange> template_ranges(const MarkedText& text) {
   std::vector<TextRange> ranges;
