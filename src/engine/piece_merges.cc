@@ -34,8 +34,8 @@ std::vector<bool> joinable(const TokenizerSpec& spec) {
   std::vector<bool> joins(static_cast<size_t>(spec.vocabulary.size()));
   for (int32_t id = 0; id < spec.vocabulary.size(); ++id) {
     const std::string_view text = spec.vocabulary.text(id);
-    const bool is_piece = spec.model == ModelKind::kScores ? spec.scores[static_cast<size_t>(id)] > kNeverMerged
-                                                           : !byte_token(text);
+    const bool is_piece =
+        spec.model == ModelKind::kScores ? spec.scores[static_cast<size_t>(id)] > kNeverMerged : !byte_token(text);
     joins[static_cast<size_t>(id)] = is_piece && !text.empty() && spec.vocabulary.find(text) == id;
   }
   const auto is_within_control = [&spec](std::string_view text) {
@@ -61,14 +61,11 @@ void append_splits(const TokenizerSpec& spec, const std::vector<bool>& joins, in
     if (split.left == spec.unknown_id || split.right == spec.unknown_id) continue;
     if (joins[static_cast<size_t>(split.left)] && joins[static_cast<size_t>(split.right)]) out->push_back(split);
   }
-  std::sort(out->begin() + static_cast<ptrdiff_t>(before), out->end(), [](const Merge& a, const Merge& b) {
-    return std::tie(a.left, a.right) < std::tie(b.left, b.right);
-  });
+  std::sort(out->begin() + static_cast<ptrdiff_t>(before), out->end(),
+            [](const Merge& a, const Merge& b) { return std::tie(a.left, a.right) < std::tie(b.left, b.right); });
 }
 
-std::string quoted(const TokenizerSpec& spec, int32_t id) {
-  return "'" + std::string(spec.vocabulary.text(id)) + "'";
-}
+std::string quoted(const TokenizerSpec& spec, int32_t id) { return "'" + std::string(spec.vocabulary.text(id)) + "'"; }
 
 struct RankedMerge {
   Merge merge;
@@ -110,7 +107,9 @@ Result<MergeList> analyse(const TokenizerSpec& spec) {
     const std::string text = std::string(spec.vocabulary.text(merge.left)).append(spec.vocabulary.text(merge.right));
     const int32_t id = spec.vocabulary.find(text);
     const auto at = static_cast<int32_t>(list.results.size());
-    if (id < 0) return corrupt("tokenizer.json: entry " + std::to_string(at) + " of model.merges makes '" + text + "', which is no token");
+    if (id < 0)
+      return corrupt("tokenizer.json: entry " + std::to_string(at) + " of model.merges makes '" + text +
+                     "', which is no token");
     if (list.first[static_cast<size_t>(id)] < 0) list.first[static_cast<size_t>(id)] = at;
     list.last[static_cast<size_t>(id)] = at;
     list.results.push_back(id);
@@ -123,8 +122,8 @@ Status check_mixed(const TokenizerSpec& spec, const MergeList& list, size_t begi
   for (size_t i = begin + 1; i < end; ++i) {
     if (!are_like_runs(spec, list.results[i - 1], list.results[i])) {
       return unsupported("tokenizer.json: model.merges mixes the merges of " + quoted(spec, list.results[i - 1]) +
-                         " and " + quoted(spec, list.results[i]) +
-                         " (entry " + std::to_string(i) + "); GGUF has one score for each token, which cannot say so");
+                         " and " + quoted(spec, list.results[i]) + " (entry " + std::to_string(i) +
+                         "); GGUF has one score for each token, which cannot say so");
     }
     if (goes_before(ranked(spec, spec.merges[i], 0, 0), ranked(spec, spec.merges[i - 1], 0, 0))) {
       return unsupported("tokenizer.json: entry " + std::to_string(i) + " of model.merges, which makes " +

@@ -28,7 +28,8 @@ TokenizerSpec merged(const std::vector<std::string>& pieces, const Pairs& merges
   TokenizerSpec spec;
   spec.decoder = DecoderKind::kPieces;
   for (const std::string& text : pieces) EXPECT_TRUE(spec.vocabulary.add(text).ok());
-  for (const auto& [left, right] : merges) spec.merges.push_back({spec.vocabulary.find(left), spec.vocabulary.find(right)});
+  for (const auto& [left, right] : merges)
+    spec.merges.push_back({spec.vocabulary.find(left), spec.vocabulary.find(right)});
   return spec;
 }
 
@@ -48,8 +49,15 @@ Pairs texts(const TokenizerSpec& spec, const std::vector<Merge>& merges) {
 
 TEST(PieceMerges, AreOrderedAsHuggingFaceOrdersThem) {
   // By score; among the pairs of one piece the longer left part first (generate_merges).
-  const TokenizerSpec spec =
-      scored({{"a", -10}, {"b", -11}, {"ab", -2}, {"bab", -4}, {"abab", -3}, {"ba", -1}, {"aba", -9}, {"\u00e9", -12}, {"\u00e9b", -5}});
+  const TokenizerSpec spec = scored({{"a", -10},
+                                     {"b", -11},
+                                     {"ab", -2},
+                                     {"bab", -4},
+                                     {"abab", -3},
+                                     {"ba", -1},
+                                     {"aba", -9},
+                                     {"\u00e9", -12},
+                                     {"\u00e9b", -5}});
   const auto merges = merges_from_scores(spec);
   ASSERT_TRUE(merges.ok()) << merges.status().message();
   EXPECT_EQ(texts(spec, *merges), (Pairs{{"b", "a"},
@@ -65,7 +73,15 @@ TEST(PieceMerges, AreOrderedAsHuggingFaceOrdersThem) {
 }
 
 TEST(PieceMerges, LeaveOutWhatNeverJoins) {
-  TokenizerSpec spec = scored({{"a", -10}, {"b", -11}, {"ab", -2}, {"\n", -12}, {"\n\n", -1000}, {"\n\n\n", -1000}, {"<s>", kNeverMerged}, {"<", -13}, {"s>", -14}});
+  TokenizerSpec spec = scored({{"a", -10},
+                               {"b", -11},
+                               {"ab", -2},
+                               {"\n", -12},
+                               {"\n\n", -1000},
+                               {"\n\n\n", -1000},
+                               {"<s>", kNeverMerged},
+                               {"<", -13},
+                               {"s>", -14}});
   add_token(&spec, "\n\n", false);
   add_token(&spec, "\n\n\n", false);
   add_token(&spec, "<s>", true);
@@ -80,13 +96,13 @@ TEST(PieceMerges, LeaveOutWhatNeverJoins) {
 TEST(PieceMerges, RefuseScoresThatAreNoOrder) {
   const auto tied = merges_from_scores(scored({{"a", -10}, {"b", -11}, {"ab", -2}, {"ba", -2}}));
   ASSERT_FALSE(tied.ok());
-  EXPECT_NE(tied.status().message().find("tokenizer.ggml.scores gives the tokens 'ab' and 'ba' one score"), std::string::npos);
+  EXPECT_NE(tied.status().message().find("tokenizer.ggml.scores gives the tokens 'ab' and 'ba' one score"),
+            std::string::npos);
   EXPECT_TRUE(merges_from_scores(scored({{"a", -10}, {"aa", -2}, {"aaa", -2}})).ok());
 }
 
 TEST(PieceScores, NumberPiecesInTheOrderOfTheirMerges) {
-  TokenizerSpec spec = merged({"<s>", "<0x41>", "b", "a", "ab", "abb", "aab"},
-                              {{"a", "b"}, {"ab", "b"}, {"a", "ab"}});
+  TokenizerSpec spec = merged({"<s>", "<0x41>", "b", "a", "ab", "abb", "aab"}, {{"a", "b"}, {"ab", "b"}, {"a", "ab"}});
   add_token(&spec, "<s>", true);
   const auto scores = scores_from_merges(spec);
   ASSERT_TRUE(scores.ok()) << scores.status().message();
@@ -94,16 +110,17 @@ TEST(PieceScores, NumberPiecesInTheOrderOfTheirMerges) {
 }
 
 TEST(PieceScores, RunsOfOneCharacterMayShareAScore) {
-  const TokenizerSpec spec = merged({"a", "aa", "aaa", "aaaa"}, {{"aaa", "a"}, {"aa", "aa"}, {"aa", "a"}, {"a", "aaa"}, {"a", "aa"}, {"a", "a"}});
+  const TokenizerSpec spec = merged({"a", "aa", "aaa", "aaaa"},
+                                    {{"aaa", "a"}, {"aa", "aa"}, {"aa", "a"}, {"a", "aaa"}, {"a", "aa"}, {"a", "a"}});
   const auto scores = scores_from_merges(spec);
   ASSERT_TRUE(scores.ok()) << scores.status().message();
   EXPECT_EQ((*scores)[2], (*scores)[3]);
   EXPECT_EQ(texts(spec, *merges_from_scores([&] {
-              TokenizerSpec back = spec;
-              back.model = ModelKind::kScores;
-              back.scores = *scores;
-              return back;
-            }())),
+                    TokenizerSpec back = spec;
+                    back.model = ModelKind::kScores;
+                    back.scores = *scores;
+                    return back;
+                  }())),
             texts(spec, spec.merges));
 }
 
@@ -113,8 +130,10 @@ TEST(PieceScores, RefuseWhatScoresCannotSay) {
   add_token(&control, "<s>", true);
   const std::pair<TokenizerSpec, std::string_view> cases[] = {
       {merged(pieces, {{"a", "b"}, {"b", "a"}, {"a", "ba"}}), "does not join 'ab' and 'a', though 'aba' is a token"},
-      {merged(pieces, {{"a", "b"}, {"ab", "a"}, {"b", "a"}, {"a", "ba"}}), "mixes the merges of 'aba' and 'ba' (entry 2)"},
-      {merged({"a", "aa", "aaa"}, {{"a", "aa"}, {"a", "a"}, {"aa", "a"}}), "entry 2 of model.merges, which makes 'aaa', has a longer"},
+      {merged(pieces, {{"a", "b"}, {"ab", "a"}, {"b", "a"}, {"a", "ba"}}),
+       "mixes the merges of 'aba' and 'ba' (entry 2)"},
+      {merged({"a", "aa", "aaa"}, {{"a", "aa"}, {"a", "a"}, {"aa", "a"}}),
+       "entry 2 of model.merges, which makes 'aaa', has a longer"},
       {merged(pieces, {{"b", "b"}}), "entry 0 of model.merges makes 'bb', which is no token"},
       {control, "entry 0 of model.merges uses '<s>', which is a control"},
   };
@@ -155,7 +174,8 @@ TEST(PieceMerges, GiveTheIdsOfTheScores) {
     const auto scores = scores_from_merges(by_merge);
     ASSERT_TRUE(scores.ok()) << scores.status().message();
     again.scores = *scores;
-    const auto expected = Tokenizer::create(by_score), merging = Tokenizer::create(by_merge), back = Tokenizer::create(again);
+    const auto expected = Tokenizer::create(by_score), merging = Tokenizer::create(by_merge),
+               back = Tokenizer::create(again);
     ASSERT_TRUE(expected.ok() && merging.ok() && back.ok());
     for (int i = 0; i < 30; ++i) {
       std::string text;

@@ -53,15 +53,17 @@ Json document(const Keys& keys, const char* name) {
 // What other programs read, not what quire makes of it.
 TEST(TokenizerExport, WritesTokenizerJson) {
   const Json t = document(byte_level_keys(), "tokenizer.json");
-  EXPECT_EQ(t["model"]["vocab"], Json::parse(R"({"a": 0, "b": 1, "ab": 2, "<|im_end|>": 3, "<tool>": 4, "\u0120": 6})"));
+  EXPECT_EQ(t["model"]["vocab"],
+            Json::parse(R"({"a": 0, "b": 1, "ab": 2, "<|im_end|>": 3, "<tool>": 4, "\u0120": 6})"));
   EXPECT_EQ(t["model"]["merges"], Json::parse(R"([["a", "b"]])"));
   EXPECT_EQ(t["pre_tokenizer"]["pretokenizers"][0], Json::parse(R"({"type": "Digits", "individual_digits": true})"));
   EXPECT_EQ(t["pre_tokenizer"]["pretokenizers"][1]["use_regex"], true);
   EXPECT_EQ(t["added_tokens"].size(), 2u);
   EXPECT_EQ(t["added_tokens"][1]["content"], "<tool>");
   EXPECT_EQ(t["added_tokens"][1]["special"], false);
-  EXPECT_EQ(t["post_processor"]["single"],
-            Json::parse(R"([{"SpecialToken": {"id": "<|im_end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+  EXPECT_EQ(
+      t["post_processor"]["single"],
+      Json::parse(R"([{"SpecialToken": {"id": "<|im_end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
                             {"SpecialToken": {"id": "ab", "type_id": 0}}])"));
   EXPECT_EQ(t["post_processor"]["special_tokens"]["ab"]["ids"], Json::parse("[2]"));
   const Json config = document(byte_level_keys(), "tokenizer_config.json");
@@ -115,9 +117,12 @@ TEST(TokenizerExport, RefusesGgufByKey) {
       {with(byte_level_keys(), "eot_token_id", uint64_t{7}), "token 7, which ends a generation, is outside"},
       {with(byte_level_keys(), "tokens", Strings{"a", "b", "ab", "<|im_end|>", "<tool>", "[PAD5]", "\xFF"}),
        "token 6 is not UTF-8"},
-      {with(words, "tokens", Strings{"a", "b", "ab", "ab", "<tool>", "[PAD5]", "c"}), "token 3 ('ab') has the text of token 2"},
-      {with(words, "tokens", Strings{"a", "b", "ab", "end", "<tool>", "[PAD5]", "c"}), "control token 3 ('end') is spelled like a word"},
-      {with(sentencepiece_keys(), "scores", std::vector<double>{0}), "tokenizer.ggml.scores has 1 entries for 7 tokens"},
+      {with(words, "tokens", Strings{"a", "b", "ab", "ab", "<tool>", "[PAD5]", "c"}),
+       "token 3 ('ab') has the text of token 2"},
+      {with(words, "tokens", Strings{"a", "b", "ab", "end", "<tool>", "[PAD5]", "c"}),
+       "control token 3 ('end') is spelled like a word"},
+      {with(sentencepiece_keys(), "scores", std::vector<double>{0}),
+       "tokenizer.ggml.scores has 1 entries for 7 tokens"},
       {with(sentencepiece_keys(), "unknown_token_id", uint64_t{9}), "unknown-token id 9"},
       {with(sentencepiece_keys(), "tokens", Strings{"<unk>", "<s>", "!", "<0x0A>", "\u2581a", "a", "\u2581"}),
        "control token 2 ('!') is one character"},
@@ -135,7 +140,10 @@ TEST(TokenizerExport, RefusesGgufByKey) {
   }
   Keys templates = byte_level_keys();
   templates["tokenizer.chat_templates"] = Strings{"rag"};
-  EXPECT_NE(hf_tokenizer_documents(MetaCheckpoint(templates)).status().message().find("tokenizer.chat_template.rag is missing"),
+  EXPECT_NE(hf_tokenizer_documents(MetaCheckpoint(templates))
+                .status()
+                .message()
+                .find("tokenizer.chat_template.rag is missing"),
             std::string::npos);
   EXPECT_FALSE(hf_tokenizer_documents(MetaCheckpoint(Documents{{"tokenizer.json", "{}"}})).ok());
   EXPECT_FALSE(gguf_tokenizer_metadata(MetaCheckpoint(byte_level_keys())).ok());
@@ -164,7 +172,8 @@ TEST(TokenizerExport, PadsTokensToTheEmbedding) {
             (std::vector<int64_t>{1, 1, 1, 3, 4, 5, 1, 5, 5}));
   hf.hparams().vocab_size = 6;
   const Status status = gguf_tokenizer_metadata(hf).status();
-  EXPECT_NE(status.message().find("names the id 6, but config.json's vocab_size is 6"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("names the id 6, but config.json's vocab_size is 6"), std::string::npos)
+      << status.message();
 }
 
 TEST(TokenizerExport, NamesEndsBeyondEos) {
@@ -176,7 +185,8 @@ TEST(TokenizerExport, NamesEndsBeyondEos) {
   EXPECT_EQ(std::get<uint64_t>(keys->at("tokenizer.ggml.eot_token_id")), 0u);
   EXPECT_EQ(std::get<uint64_t>(keys->at("tokenizer.ggml.eom_token_id")), 1u);
   hf.hparams().eos_token_ids = {2, 0, 1, 6};
-  EXPECT_NE(gguf_tokenizer_metadata(hf).status().message().find("token 6 of generation_config.json's eos_token_id is one too many"),
+  EXPECT_NE(gguf_tokenizer_metadata(hf).status().message().find(
+                "token 6 of generation_config.json's eos_token_id is one too many"),
             std::string::npos);
 }
 
@@ -202,20 +212,24 @@ TEST(TokenizerExport, RefusesDocumentsByField) {
     parts.config[name] = value;
     return parts;
   };
-  const Json metaspace = Json::parse(R"({"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": false})");
+  const Json metaspace =
+      Json::parse(R"({"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": false})");
   Parts llama2 = patched(pieces, "/pre_tokenizer", metaspace);
   llama2.tokenizer["normalizer"] = nullptr;
   const std::pair<Parts, std::string_view> cases[] = {
-      {patched(bytes, "/added_tokens/0/lstrip", true), "'lstrip' of the added token 3 ('<|im_end|>') has no form in GGUF"},
+      {patched(bytes, "/added_tokens/0/lstrip", true),
+       "'lstrip' of the added token 3 ('<|im_end|>') has no form in GGUF"},
       {patched(bytes, "/added_tokens/1/single_word", true), "'single_word' of the added token 4"},
       {patched(bytes, "/added_tokens/1/normalized", true), "'normalized' of the added token 4"},
-      {patched(bytes, "/pre_tokenizer/pretokenizers/0/individual_digits", false), "no name of tokenizer.ggml.pre stands for"},
+      {patched(bytes, "/pre_tokenizer/pretokenizers/0/individual_digits", false),
+       "no name of tokenizer.ggml.pre stands for"},
       {patched(bytes, "/model/ignore_merges", true), "no name of tokenizer.ggml.pre stands for"},
       {patched(bytes, "/normalizer", Json::parse(R"({"type": "NFC"})")), "(1 normalizer steps"},
       {patched(bytes, "/decoder", pieces.tokenizer["decoder"]), "without a ByteLevel decoder"},
       {patched(bytes, "/model/unk_token", "a"), "model.vocab has no token for the byte 0"},
       {patched(bytes, "/model/merges", Json::parse(R"([["a", "x"]])")), "merge 0 joins what is no token"},
-      {patched(bytes, "/post_processor/special_tokens/ab/ids", Json::parse("[99]")), "'ab' has an id outside the vocabulary"},
+      {patched(bytes, "/post_processor/special_tokens/ab/ids", Json::parse("[99]")),
+       "'ab' has an id outside the vocabulary"},
       {patched(bytes, "/post_processor/special_tokens/ab/ids", Json::parse("[1]")),
        "the post_processor adds token 1; GGUF can add only the eos_token_id, 2"},
       {patched(bytes, "/post_processor/special_tokens/ab/ids", Json::parse("[2, 2]")), "adds token 2 and others"},
@@ -227,8 +241,10 @@ TEST(TokenizerExport, RefusesDocumentsByField) {
       {patched(pieces, "/model/merges", Json::array()), "model.merges does not join '\u2581' and 'a'"},
       {patched(pieces, "/normalizer", nullptr), "its normalizer is not one"},
       {llama2, "its normalizer is not one"},
-      {patched(pieces, "/normalizer", pieces.tokenizer["normalizer"]["normalizers"][1]), "strips a leading space if and only if"},
-      {patched(pieces, "/pre_tokenizer", Json::parse(R"({"type": "Digits", "individual_digits": true})")), "no pre_tokenizer in GGUF"},
+      {patched(pieces, "/normalizer", pieces.tokenizer["normalizer"]["normalizers"][1]),
+       "strips a leading space if and only if"},
+      {patched(pieces, "/pre_tokenizer", Json::parse(R"({"type": "Digits", "individual_digits": true})")),
+       "no pre_tokenizer in GGUF"},
       {patched(pieces, "/added_tokens/1/normalized", true), "'normalized' of the added token 1"},
   };
   for (const auto& [parts, message] : cases) {
@@ -246,13 +262,15 @@ TEST(TokenizerExport, AcceptsASplitAtSpacesThatAreNoMore) {
   const auto keys = gguf_tokenizer_metadata(directory(gemma));
   ASSERT_TRUE(keys.ok()) << keys.status().message();
   EXPECT_FALSE(std::get<bool>(keys->at("tokenizer.ggml.add_space_prefix")));
-  EXPECT_EQ(std::get<std::vector<double>>(keys->at("tokenizer.ggml.scores")), (std::vector<double>{0, 0, 0, 0, 0, -1, -2}));
+  EXPECT_EQ(std::get<std::vector<double>>(keys->at("tokenizer.ggml.scores")),
+            (std::vector<double>{0, 0, 0, 0, 0, -1, -2}));
 }
 
 TEST(TokenizerForms, SpellOutCharactersBeyondAscii) {
   EXPECT_EQ(spelled_out(R"([\x{4e00}-\x{9fa5}]+)"), "[\u4e00-\u9fa5]+");
   // Syntax stays what it is.
-  for (const char* same : {R"(\x{2d})", R"(\\x{4e00})", R"(\x{4e00)", R"(\x{zz})", R"(\x{110000})", R"(\x{d800})", R"(\)", ""}) {
+  for (const char* same :
+       {R"(\x{2d})", R"(\\x{4e00})", R"(\x{4e00)", R"(\x{zz})", R"(\x{110000})", R"(\x{d800})", R"(\)", ""}) {
     EXPECT_EQ(spelled_out(same), same);
   }
 }

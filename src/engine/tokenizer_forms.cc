@@ -41,7 +41,8 @@ std::string spelled_out(std::string_view pattern) {
       const auto parsed = std::from_chars(pattern.data() + at + 3, end, code_point, 16);
       if (parsed.ptr != end || parsed.ec != std::errc()) code_point = 0;
     }
-    const bool is_character = code_point >= 0x80 && code_point <= 0x10FFFF && (code_point < 0xD800 || code_point > 0xDFFF);
+    const bool is_character =
+        code_point >= 0x80 && code_point <= 0x10FFFF && (code_point < 0xD800 || code_point > 0xDFFF);
     if (is_character) {
       append_utf8(code_point, &out);
       at = close + 1;

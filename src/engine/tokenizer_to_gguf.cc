@@ -17,8 +17,8 @@ constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr uint64_t kNoToken = 0xFFFFFFFF;
 
 // A name of tokenizer.ggml.pre for each way of cutting; other names stand for the same ways.
-constexpr std::array<std::string_view, 9> kPreNames = {"gpt-2",  "smollm",      "llama-bpe",      "qwen2",       "tekken",
-                                                       "falcon", "deepseek-v3", "deepseek-coder", "deepseek-llm"};
+constexpr std::array<std::string_view, 9> kPreNames = {
+    "gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "falcon", "deepseek-v3", "deepseek-coder", "deepseek-llm"};
 
 enum TokenType : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
@@ -31,11 +31,11 @@ Status check_added_tokens(const TokenizerSpec& spec) {
   const bool any_raw = std::any_of(spec.added_tokens.begin(), spec.added_tokens.end(),
                                    [](const AddedToken& token) { return !token.normalized; });
   for (const AddedToken& token : spec.added_tokens) {
-    const char* flag = token.lstrip                                                     ? "lstrip"
-                       : token.rstrip                                                   ? "rstrip"
-                       : token.single_word                                              ? "single_word"
+    const char* flag = token.lstrip                                                ? "lstrip"
+                       : token.rstrip                                              ? "rstrip"
+                       : token.single_word                                         ? "single_word"
                        : token.normalized && (any_raw || !spec.normalizer.empty()) ? "normalized"
-                                                                                        : nullptr;
+                                                                                   : nullptr;
     if (flag != nullptr) {
       return unsupported("tokenizer.json: '" + std::string(flag) + "' of the added token " + std::to_string(token.id) +
                          " ('" + token.text + "') has no form in GGUF");
@@ -55,7 +55,8 @@ bool same_step(const NormalizerStep& a, const NormalizerStep& b) {
 
 template <typename Step>
 bool same_steps(const std::vector<Step>& a, const std::vector<Step>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Step& x, const Step& y) { return same_step(x, y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Step& x, const Step& y) { return same_step(x, y); });
 }
 
 // For the message that no name fits.
@@ -130,7 +131,8 @@ Status add_sentencepiece(const TokenizerSpec& spec, GgufMetadata* keys) {
   if (!spec.byte_fallback || spec.ignore_merges || spec.decoder != DecoderKind::kPieces ||
       !(spec.fuse_unknown || has_all_bytes(spec))) {
     return unsupported(
-        "tokenizer.json: its model merges characters, which GGUF has only with byte_fallback, fuse_unk, no ignore_merges "
+        "tokenizer.json: its model merges characters, which GGUF has only with byte_fallback, fuse_unk, no "
+        "ignore_merges "
         "and a decoder that ends in ByteFallback, Fuse");
   }
   const NormalizerStep prepend{NormalizerStep::Kind::kPrepend, "", std::string(kSpaceMark)};

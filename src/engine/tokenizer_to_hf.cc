@@ -231,8 +231,8 @@ Result<Json> special_tokens_json(const Specials& specials, const TokenizerSpec& 
   for (const auto& [name, id] : specials) {
     const std::string_view text = spec.vocabulary.text(id);
     if (text.empty()) {
-      return unsupported("tokenizer.ggml." + std::string(gguf_special_key(name)) + " names token " + std::to_string(id) +
-                         ", which tokenizer.ggml.token_type says is unused");
+      return unsupported("tokenizer.ggml." + std::string(gguf_special_key(name)) + " names token " +
+                         std::to_string(id) + ", which tokenizer.ggml.token_type says is unused");
     }
     map[name] = text;
   }

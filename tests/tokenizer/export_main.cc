@@ -29,9 +29,9 @@ Status answer(const std::string& model, const std::string& requests, const std::
   std::string text;
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json request = nlohmann::json::parse(line);
-    QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                           tokenizer->encode(request["text"].get<std::string>(),
-                                             {request["add_special"], request["parse_special"]}));
+    QUIRE_ASSIGN_OR_RETURN(
+        const std::vector<int32_t> ids,
+        tokenizer->encode(request["text"].get<std::string>(), {request["add_special"], request["parse_special"]}));
     text += nlohmann::json{{"ids", ids}, {"decoded", tokenizer->decode(ids, true)}}.dump() + "\n";
   }
   return write(answers, text);

@@ -42,12 +42,75 @@ std::vector<Question> golden_questions() {
 
 // What random texts are made of: words, runs, letters of many scripts, emoji, what is not in NFC, bytes that are not UTF-8.
 const std::vector<std::string>& atoms() {
-  static const std::vector<std::string> kAtoms = {
-      " ", " ", " ", "  ", "    ", "\n", "\n\n", "\r\n", "\t", "\t\t", "a", "e", "t", "the", "ing", " of", "Hello", "WORLD",
-      "don't", "'s", "'LL", "0", "7", "2024", "3.14", ".", "...", "--", "----", "==", "!", "?!", "(", ")", "{}", "//", "\\", "_",
-      "\u2581", "\u00e9", "e\u0301", "\u00df", "\u4e2d\u6587", "\u3042", "\ud55c", "\u0434\u0430", "\u0628", "\u0e44", "\u0928",
-      "\U0001f600", "\U0001f44d\U0001f3fd", "\u2764\ufe0f", "\u200d", "\u00a0", "\u3000", "\ufffd", std::string(1, '\0'), "\x7f",
-      "\xff", "\xc3", "\xe4\xb8", "\xed\xa0\x80", "<", ">", "<0x41>", "<s>", "</s>", "<unk>", "[PAD7]"};
+  static const std::vector<std::string> kAtoms = {" ",
+                                                  " ",
+                                                  " ",
+                                                  "  ",
+                                                  "    ",
+                                                  "\n",
+                                                  "\n\n",
+                                                  "\r\n",
+                                                  "\t",
+                                                  "\t\t",
+                                                  "a",
+                                                  "e",
+                                                  "t",
+                                                  "the",
+                                                  "ing",
+                                                  " of",
+                                                  "Hello",
+                                                  "WORLD",
+                                                  "don't",
+                                                  "'s",
+                                                  "'LL",
+                                                  "0",
+                                                  "7",
+                                                  "2024",
+                                                  "3.14",
+                                                  ".",
+                                                  "...",
+                                                  "--",
+                                                  "----",
+                                                  "==",
+                                                  "!",
+                                                  "?!",
+                                                  "(",
+                                                  ")",
+                                                  "{}",
+                                                  "//",
+                                                  "\\",
+                                                  "_",
+                                                  "\u2581",
+                                                  "\u00e9",
+                                                  "e\u0301",
+                                                  "\u00df",
+                                                  "\u4e2d\u6587",
+                                                  "\u3042",
+                                                  "\ud55c",
+                                                  "\u0434\u0430",
+                                                  "\u0628",
+                                                  "\u0e44",
+                                                  "\u0928",
+                                                  "\U0001f600",
+                                                  "\U0001f44d\U0001f3fd",
+                                                  "\u2764\ufe0f",
+                                                  "\u200d",
+                                                  "\u00a0",
+                                                  "\u3000",
+                                                  "\ufffd",
+                                                  std::string(1, '\0'),
+                                                  "\x7f",
+                                                  "\xff",
+                                                  "\xc3",
+                                                  "\xe4\xb8",
+                                                  "\xed\xa0\x80",
+                                                  "<",
+                                                  ">",
+                                                  "<0x41>",
+                                                  "<s>",
+                                                  "</s>",
+                                                  "<unk>",
+                                                  "[PAD7]"};
   return kAtoms;
 }
 
@@ -61,7 +124,8 @@ std::vector<Question> random_questions(const std::vector<std::string>& special, 
   for (int n = 0; n < count; ++n) {
     Question q{"", {.add_special = below(2) == 0, .parse_special = below(2) == 0}};
     for (size_t i = below(24) + 1; i > 0; --i) {
-      const std::string atom = !special.empty() && below(8) == 0 ? special[below(special.size())] : atoms()[below(atoms().size())];
+      const std::string atom =
+          !special.empty() && below(8) == 0 ? special[below(special.size())] : atoms()[below(atoms().size())];
       for (size_t repeat = below(6) == 0 ? below(40) + 1 : 1; repeat > 0; --repeat) q.text += atom;
     }
     questions.push_back(std::move(q));
@@ -219,7 +283,8 @@ TEST(HfTokenizerExport, IsTheSameInGgufFormAndBack) {
 
 // tools/make_gguf_twins.py wrote these with the `gguf` package, scores from a SentencePiece model.
 TEST(HfTokenizerExport, WritesTheKeysThatOtherConvertersWrite) {
-  for (const char* name : {"gemma3", "llama-gqa-llama3rope", "llama-linear-rope-bias", "llama-mha-spm", "llama-yarn", "qwen2"}) {
+  for (const char* name :
+       {"gemma3", "llama-gqa-llama3rope", "llama-linear-rope-bias", "llama-mha-spm", "llama-yarn", "qwen2"}) {
     SCOPED_TRACE(name);
     const auto twin = open(kGoldens + "/tiny-gguf/" + name + ".gguf");
     const auto hf = open(kGoldens + "/tiny/" + name);
