@@ -3,8 +3,9 @@
 
 GGUF to Hugging Face: `tokenizers` loads the tokenizer.json made of a GGUF file. It must give the ids of the goldens
 (tests/golden/tokenizers) and of the vectors beside shared vocabularies, which other programs agreed on, and on random strings
-those that quire reads from the GGUF file itself; decoded texts must be equal too. Hugging Face to GGUF: the tokenizers of tokenizer_differential.py that GGUF can
-express are converted there and back, and `tokenizers` must read the same from both documents.
+those that quire reads from the GGUF file itself; decoded texts must be equal too. Hugging Face to GGUF: of the
+tokenizers of tokenizer_differential.py, those that GGUF has a form for must keep tokens and merges and get the right name of
+a pre-tokenizer; the others must be refused.
 
 usage: tokenizer_export.py [--exporter PROGRAM] [--strings N] [--seed N]
 
