@@ -39,8 +39,6 @@ std::function<DType(const TensorRef&)> always(DType dtype) {
   return [dtype](const TensorRef&) { return dtype; };
 }
 
-bool is_linear(const TensorRef& tensor) { return tensor.rank == 2 && tensor.name.starts_with("blk."); }
-
 std::string output_path(const TempDir& dir, Format format) {
   return dir.path() + (format == Format::kGguf ? "/out.gguf" : "/out");
 }
@@ -137,105 +135,6 @@ TEST(CheckpointWriter, PlainValuesComeBackFromEitherFormatInEither) {
       expect_same_model(source->hparams(), copy->hparams(), same_format || name.find("llama3") == std::string::npos,
                         name);
       expect_same_tensors(*source, *copy, name);
-    }
-  }
-}
-
-// Codes of a grid that no quantizer would choose: every code, scale and zero point differs from its neighbours.
-QuantizedMatrix random_matrix(const CheckpointTarget& target, int64_t n, int64_t k, std::mt19937& random) {
-  QuantizedMatrix m;
-  m.bits = target.bits;
-  m.n = n;
-  m.k = k;
-  m.group = target.group == 0 ? k : target.group;
-  const int64_t groups = (k + m.group - 1) / m.group;
-  const int largest = (1 << target.bits) - 1;
-  for (int64_t i = 0; i < n * k; ++i) m.codes.push_back(static_cast<uint8_t>(random() & largest));
-  for (int64_t i = 0; i < n * groups; ++i) {
-    m.scales.push_back(f16_to_f32(static_cast<uint16_t>(0x1000 + random() % 0x2000)));
-    m.zeros.push_back(static_cast<uint8_t>(target.symmetric ? 1 << (target.bits - 1) : random() & largest));
-  }
-  if (target.act_order) {
-    for (int64_t i = 0; i < k; ++i) m.group_of.push_back(static_cast<int32_t>(i / m.group));
-    std::ranges::shuffle(m.group_of, random);
-  }
-  return m;
-}
-
-float weight(const QuantizedMatrix& m, int64_t row, int64_t column) {
-  const int64_t groups = (m.k + m.group - 1) / m.group;
-  const int64_t group = m.group_of.empty() ? column / m.group : m.group_of[static_cast<size_t>(column)];
-  const auto cell = static_cast<size_t>(row * groups + group);
-  return m.scales[cell] * static_cast<float>(m.codes[static_cast<size_t>(row * m.k + column)] - m.zeros[cell]);
-}
-
-std::string describe(const CheckpointTarget& target) {
-  const char* formats[] = {"gguf", "safetensors", "gptq", "awq", "compressed-tensors"};
-  return std::string(formats[static_cast<int>(target.format)]) + " " + std::to_string(target.bits) + "-bit g" +
-         std::to_string(target.group) + (target.symmetric ? " symmetric" : " asymmetric") +
-         (target.act_order ? " act-order" : "");
-}
-
-std::vector<CheckpointTarget> quantized_targets() {
-  std::vector<CheckpointTarget> targets;
-  for (const Format format : {Format::kGptq, Format::kAwq, Format::kCompressedTensors}) {
-    for (const int bits : {4, 8}) {
-      for (const int64_t group : {0, 32, 64, 128}) {
-        for (const int flags : {0, 1, 2, 3}) {
-          CheckpointTarget target{.format = format, .scheme = "rtn", .bits = bits, .group = group};
-          target.symmetric = (flags & 1) != 0;
-          target.act_order = (flags & 2) != 0;
-          if (format == Format::kAwq && (bits == 8 || group == 0 || target.act_order)) continue;
-          targets.push_back(target);
-        }
-      }
-    }
-  }
-  return targets;
-}
-
-TEST(CheckpointWriter, CodesComeBackFromEveryQuantizedFormat) {
-  const auto source = open_checkpoint(kGolden + "quantized/base");
-  ASSERT_NE(source, nullptr);
-  std::mt19937 random(7);  // NOLINT: the same codes every time
-  for (CheckpointTarget target : quantized_targets()) {
-    const std::string what = describe(target);
-    const TempDir dir;
-    target.dtype = always(DType::kF32);
-    auto writer = CheckpointWriter::create(*source, target, dir.path() + "/out");
-    ASSERT_TRUE(writer.ok()) << what << ": " << writer.status().message();
-    std::map<std::string, QuantizedMatrix> written;
-    // From the last to the first: the order is free.
-    for (auto tensor = source->tensors().rbegin(); tensor != source->tensors().rend(); ++tensor) {
-      Status status;
-      if (is_linear(*tensor)) {
-        const auto& matrix = written[tensor->name] = random_matrix(target, tensor->rows(), tensor->columns(), random);
-        status = (*writer)->write_codes(tensor->name, matrix);
-      } else {
-        status = (*writer)->write_values(tensor->name, values_of(*tensor));
-      }
-      ASSERT_TRUE(status.ok()) << what << ": " << status.message();
-    }
-    const Status finished = (*writer)->finish({});
-    ASSERT_TRUE(finished.ok()) << what << ": " << finished.message();
-    const auto copy = open_checkpoint(dir.path() + "/out");
-    ASSERT_NE(copy, nullptr) << what;
-    expect_same_model(source->hparams(), copy->hparams(), true, what);
-    for (const TensorRef& tensor : copy->tensors()) {
-      const auto matrix = written.find(tensor.name);
-      ASSERT_EQ(tensor.quantized != nullptr, matrix != written.end()) << what << ": " << tensor.name;
-      if (matrix == written.end()) {
-        EXPECT_EQ(values_of(tensor), values_of(*source->find(tensor.name))) << what << ": " << tensor.name;
-        continue;
-      }
-      EXPECT_EQ(tensor.quantized->type().zeros, !target.symmetric) << what;
-      const std::vector<float> got = values_of(tensor);
-      for (int64_t row = 0; row < tensor.rows(); ++row) {
-        for (int64_t column = 0; column < tensor.columns(); ++column) {
-          ASSERT_EQ(got[static_cast<size_t>(row * tensor.columns() + column)], weight(matrix->second, row, column))
-              << what << ": " << tensor.name << " at " << row << ", " << column;
-        }
-      }
     }
   }
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Decoded weights against the oracle's numpy dequantization, bit for bit: compare_quantized.py ORACLE CHECKPOINT DECODED
 
-ORACLE is quantized_reference.py, of which only the decoders are used. DECODED is what quantized_weights_test.cc writes: for each
-matrix a line "module rows columns", then its floats. Prints the number of equal matrices; exits with 1 at a difference.
+ORACLE is quantized_reference.py, of which only the decoders are used. DECODED is what quantized_weights_test.cc and
+written_checkpoints_test.cc write: for each matrix a line "module rows columns", then its floats. Prints the number of equal
+matrices; exits with 1 at a difference.
 """
 
 import importlib.util
@@ -64,6 +65,17 @@ def decoded(path):
         at = end
 
 
+def ordered(oracle, stored, config):
+    """compressed-tensors with a group for each column, which the oracle's decoder does not follow."""
+    bits = config["config_groups"]["group_0"]["weights"]["num_bits"]
+    n, k = (int(size) for size in stored["weight_shape"])
+    codes = oracle.fields(stored["weight_packed"], bits, k, 1)
+    middle = np.full(stored["weight_scale"].shape, 2 ** (bits - 1))
+    zeros = oracle.fields(stored["weight_zero_point"], bits, n, 0) if "weight_zero_point" in stored else middle
+    group = stored["weight_g_idx"]
+    return stored["weight_scale"][:, group] * (codes - zeros[:, group]).astype(np.float32)
+
+
 def main(oracle_path, checkpoint, decoded_path):
     oracle = load_oracle(oracle_path)
     config = json.loads((checkpoint / "config.json").read_text())["quantization_config"]
@@ -77,7 +89,8 @@ def main(oracle_path, checkpoint, decoded_path):
     if set(got) != set(parts):
         sys.exit(f"{checkpoint}: other matrices: {sorted(set(got) ^ set(parts))}")
     for module, stored in parts.items():
-        want = np.asarray(decode[config["quant_method"]](stored, config), np.float32)
+        values = ordered(oracle, stored, config) if "weight_g_idx" in stored else decode[config["quant_method"]](stored, config)
+        want = np.asarray(values, np.float32)
         # + 0: the sign of a zero is nobody's.
         if not np.array_equal((want + 0).view(np.uint32), (got[module] + 0).view(np.uint32)):
             sys.exit(f"{checkpoint}: {module} differs in {(want != got[module]).sum()} of {want.size} weights")
