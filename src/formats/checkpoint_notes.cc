@@ -43,6 +43,12 @@ Result<std::vector<float>> read_k_factors(std::span<const double> values, const 
   return factors;
 }
 
+Status check_notes(const CheckpointNotes& notes, const Hparams& hparams, const std::string& where) {
+  QUIRE_RETURN_IF_ERROR(read_proof(notes.proof, where).status());
+  const std::vector<double> factors(notes.k_factors.begin(), notes.k_factors.end());
+  return read_k_factors(factors, hparams, where).status();
+}
+
 Result<CheckpointNotes> parse_notes_file(const std::string& text, const Hparams& hparams, const std::string& where) {
   QUIRE_RETURN_IF_ERROR(check_json_object(text, where));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -23,6 +23,9 @@ Result<std::string> read_proof(std::string_view text, const std::string& where);
 Result<std::vector<float>> read_k_factors(std::span<const double> values, const Hparams& hparams,
                                           const std::string& where);
 
+// Whether a reader would take these notes; for writers.
+Status check_notes(const CheckpointNotes& notes, const Hparams& hparams, const std::string& where);
+
 // quire.json, in both directions; `scheme` is what quantized the model, empty: not stated.
 Result<CheckpointNotes> parse_notes_file(const std::string& text, const Hparams& hparams, const std::string& where);
 std::string notes_file_text(const CheckpointNotes& notes, const std::string& scheme);

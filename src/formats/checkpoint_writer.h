@@ -61,12 +61,14 @@ struct CheckpointTarget {
 class CheckpointWriter {
  public:
   // Checks that the format can hold what is asked for, naming the tensor that does not fit, plans every tensor and sets the
-  // space aside beside `path`: a file for kGguf, else a directory, which may not hold a model already.
+  // space aside beside `path`: a file for kGguf, else a directory. Neither may exist, but for an empty directory. `source`
+  // must outlive the writer. A writer that is not finished leaves nothing behind.
   static Result<std::unique_ptr<CheckpointWriter>> create(const Checkpoint& source, const CheckpointTarget& target,
                                                           const std::string& path);
   virtual ~CheckpointWriter() = default;
 
-  // A tensor as plain values in canonical order; encoded as target.dtype says.
+  // Each tensor of the source is written once, in any order, by one of these three; sizes must be the tensor's.
+  // A tensor as plain values in canonical order; encoded as target.dtype says, vectors of a GGUF file as F32.
   virtual Status write_values(std::string_view name, std::span<const float> values) = 0;
   // A linear as codes; not for kGguf.
   virtual Status write_codes(std::string_view name, const QuantizedMatrix& matrix) = 0;

@@ -172,12 +172,14 @@ TEST(CheckpointWriter, RefusesWhatAFormatCannotHoldNamingTheTensor) {
   expect_refused(*base, with(Format::kAwq, [](auto& t) { t.bits = 8; }), down + "cannot be written with 8 bits");
   expect_refused(*base, with(Format::kAwq, [](auto& t) { t.act_order = true; }),
                  down + "cannot be written with act-order");
-  expect_refused(*base, with(Format::kAwq, [](auto& t) { t.group = 0; }), down + "cannot be written with one scale a row");
+  expect_refused(*base, with(Format::kAwq, [](auto& t) { t.group = 0; }),
+                 down + "cannot be written with one scale a row");
   expect_refused(*base, with(Format::kGptq, [](auto& t) { t.bits = 3; }), down + "cannot be written with 3 bits");
   expect_refused(*base, with(Format::kGptq, [](auto& t) { t.group = 48; }), down + "cannot be written in groups of 48");
   // 96 columns.
   expect_refused(*llama, with(Format::kAwq, [](auto& t) { t.group = 64; }), gate + "has rows of 96 weights");
-  expect_refused(*llama, with(Format::kCompressedTensors, [](auto& t) { t.group = 64; }), gate + "has rows of 96 weights");
+  expect_refused(*llama, with(Format::kCompressedTensors, [](auto& t) { t.group = 64; }),
+                 gate + "has rows of 96 weights");
   expect_refused(*base, target_of(Format::kSafetensors, DType::kQ8_0), "cannot be written as Q8_0");
   expect_refused(*llama, target_of(Format::kGguf, DType::kQ6_K), "has rows of 96 weights, which Q6_K cannot hold");
   const auto everything = with(Format::kGptq, [](auto& t) { t.quantized = [](const TensorRef&) { return true; }; });
@@ -444,6 +446,19 @@ TEST(CheckpointWriter, NotesComeBackFromEitherFormat) {
                                       {.proof = "{\"a\": \"" + std::string(2048, 'x') + "\"}", .k_factors = {}});
   EXPECT_EQ(too_long.code(), StatusCode::kOutOfRange);
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+TEST(CheckpointWriter, RefusesNotesThatNoReaderWouldTake) {
+  const auto source = open_checkpoint(kGolden + "quantized/base");
+  ASSERT_NE(source, nullptr);
+  for (const Format format : {Format::kGguf, Format::kSafetensors}) {
+    for (const CheckpointNotes& notes :
+         {CheckpointNotes{.proof = "{", .k_factors = {}}, CheckpointNotes{.proof = "", .k_factors = {1.0f, 2.0f}}}) {
+      const TempDir dir;
+      EXPECT_FALSE(write_plain(*source, target_of(format), output_path(dir, format), notes).ok());
+      EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+    }
+  }
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ class GgufCheckpointWriter final : public CheckpointWriter {
 
   Status finish(const CheckpointNotes& notes) override {
     QUIRE_CHECK(missing_.empty());
+    QUIRE_RETURN_IF_ERROR(check_notes(notes, source_.hparams(), path_));
     if (notes.proof.size() > kProofRoom) {
       return out_of_range(path_ + ": the notes have " + std::to_string(notes.proof.size()) +
                           " bytes; a GGUF file has " + "room for " + std::to_string(kProofRoom));

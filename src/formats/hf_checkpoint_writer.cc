@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,7 @@ class HfCheckpointWriter final : public CheckpointWriter {
 
   Status finish(const CheckpointNotes& notes) override {
     QUIRE_CHECK(missing_.empty());
+    QUIRE_RETURN_IF_ERROR(check_notes(notes, source_.hparams(), path_));
     QUIRE_RETURN_IF_ERROR(file_->finish());
     QUIRE_RETURN_IF_ERROR(
         write_text_file(directory_.file(std::string(kNotesFile)), notes_file_text(notes, target_.scheme)));
@@ -160,7 +162,8 @@ class HfCheckpointWriter final : public CheckpointWriter {
   Status copy_tokenizer() const {
     for (const std::string_view name : kTokenizerFiles) {
       const std::string from = source_.path() + "/" + std::string(name);
-      if (!std::filesystem::exists(from)) continue;
+      std::error_code error;
+      if (!std::filesystem::exists(from, error)) continue;
       QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(from));
       const auto bytes = file.bytes();
       QUIRE_RETURN_IF_ERROR(write_text_file(directory_.file(std::string(name)),
