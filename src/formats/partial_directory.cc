@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/messages.h"
 #include "formats/partial_file.h"
 
 namespace quire {
@@ -18,12 +19,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether renaming can put a directory here; found out before hours of work rather than after.
 Status check_target(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    return invalid_argument(quote(path) + ": is no name for a new directory");
+  }
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return {};  // whatever else is wrong shows when the partial one is made
   std::error_code error;
-  const fs::file_status status = fs::symlink_status(path, error);
-  if (status.type() == fs::file_type::not_found) return {};
-  if (fs::is_directory(status) && fs::is_empty(path, error) && !error) return {};
-  return invalid_argument(path + ": exists already and is not overwritten; remove it, or name another directory");
+  if (!S_ISDIR(info.st_mode) || !fs::is_empty(path, error) || error) {
+    return invalid_argument(path + ": exists already and is not overwritten; remove it, or name another directory");
+  }
+  struct stat parent {};
+  if (::stat((path + "/..").c_str(), &parent) == 0 && parent.st_dev != info.st_dev) {
+    return invalid_argument(path +
+                            ": is where a disk is mounted and cannot be replaced; name a new directory inside it");
+  }
+  return {};
 }
 
 // Removes the plain files in it. Anything else was not left by a writer, and stays.

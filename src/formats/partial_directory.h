@@ -10,7 +10,7 @@ namespace quire {
 
 class PartialDirectory {
  public:
-  // `path` must not exist, or be an empty directory. A partial directory that a stopped program left is removed, if it holds
+  // `path` must not exist, or be an empty directory that can be replaced. A partial directory that a stopped program left is removed, if it holds
   // only files.
   static Result<PartialDirectory> create(const std::string& path);
 

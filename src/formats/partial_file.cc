@@ -93,9 +93,11 @@ Result<PartialFile> PartialFile::create(const std::string& path, uint64_t bytes)
   const std::string partial = path + std::string(kPartialSuffix);
   const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (fd < 0) return refusal(path, "cannot be created", errno, bytes);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  if (!regular || ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     ::close(fd);
+    if (!regular) return invalid_argument(partial + ": is in the way and not a regular file; remove it");
     if (error != EWOULDBLOCK) return refusal(path, "cannot be locked", error, bytes);
     return invalid_argument(partial + ": another program is writing this file; wait for it, or name another file");
   }

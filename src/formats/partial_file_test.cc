@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -116,6 +117,15 @@ TEST(PartialFile, OneWriterAtATimeAndLeftoversAreReused) {
   EXPECT_EQ(contents(path), std::string(4, '\0'));
 }
 
+TEST(PartialFile, WhatIsNoFileStays) {
+  const TempDir dir;
+  const std::string fifo = dir.path() + "/model.partial";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  expect_failure(PartialFile::create(dir.path() + "/model", 4).status(), StatusCode::kInvalidArgument,
+                 "is in the way and not a regular file");
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
+}
+
 TEST(PartialFile, SaysThatTheFolderIsMissing) {
   const TempDir dir;
   expect_failure(PartialFile::create(dir.path() + "/none/model", 1).status(), StatusCode::kNotFound, "make it first");
@@ -194,6 +204,20 @@ TEST(PartialDirectory, LeavesNothingUnlessFinishedAndReplacesNothing) {
   dir.write("late/config.json", "mine");
   expect_failure(late->finish(), StatusCode::kInvalidArgument, "has appeared meanwhile");
   EXPECT_EQ(contents(dir.path() + "/late/config.json"), "mine");
+}
+
+TEST(PartialDirectory, RefusesWhatRenamingCannotReplace) {
+  const TempDir dir;
+  for (const std::string& path : {std::string(), std::string("/"), std::string("."), dir.path() + "/.."}) {
+    expect_failure(PartialDirectory::create(path).status(), StatusCode::kInvalidArgument, "is no name for");
+  }
+  expect_failure(PartialDirectory::create(dir.path() + "/none/model").status(), StatusCode::kNotFound, "make it first");
+  expect_failure(PartialDirectory::create(dir.write("file", "mine")).status(), StatusCode::kInvalidArgument,
+                 "is not overwritten");
+  const SmallDisk disk(dir.path() + "/disk", "1m");
+  if (!disk.mounted()) GTEST_SKIP() << "no disk to replace without the right to mount one";
+  expect_failure(PartialDirectory::create(dir.path() + "/disk").status(), StatusCode::kInvalidArgument,
+                 "is where a disk is mounted");
 }
 
 TEST(PartialDirectory, RemovesWhatAWriterLeftAndNothingElse) {
