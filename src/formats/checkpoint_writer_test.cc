@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -250,24 +251,42 @@ TEST(CheckpointWriter, RefusesValuesThatTheTypeCannotHold) {
   EXPECT_EQ((*writer)->write_values(tensor.name, values).code(), StatusCode::kUnsupported);
 }
 
-TEST(CheckpointWriter, RefusesScalesThatF16CannotHold) {
+// What is given may come from a file that a stopped program left.
+TEST(CheckpointWriter, RefusesCodesThatContradictWhatWasAskedFor) {
   const auto source = open_checkpoint(kGolden + "quantized/base");
   ASSERT_NE(source, nullptr);
-  const TempDir dir;
-  auto writer = CheckpointWriter::create(*source, target_of(Format::kGptq), dir.path() + "/out");
-  ASSERT_TRUE(writer.ok());
   const TensorRef& tensor = *source->find("blk.1.ffn_up.weight");
-  QuantizedMatrix matrix;
-  matrix.n = tensor.rows();
-  matrix.k = tensor.columns();
-  matrix.group = 32;
-  matrix.codes.assign(static_cast<size_t>(matrix.n * matrix.k), 3);
-  matrix.scales.assign(static_cast<size_t>(matrix.n * matrix.k / 32), 1.0f);
-  matrix.zeros.assign(matrix.scales.size(), 8);
-  matrix.scales.back() = 1e6f;
-  const Status status = (*writer)->write_codes(tensor.name, matrix);
-  EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
-  EXPECT_NE(status.message().find("\"blk.1.ffn_up.weight\" has a scale of"), std::string::npos) << status.message();
+  const std::pair<const char*, std::function<void(QuantizedMatrix&)>> cases[] = {
+      {"has a scale of 1000000", [](auto& m) { m.scales.back() = 1e6f; }},
+      {"has a scale of nan", [](auto& m) { m.scales.back() = std::nanf(""); }},
+      {"has a scale of 0.1", [](auto& m) { m.scales.back() = 0.1f; }},  // no f16 value
+      {"outside its range", [](auto& m) { m.codes.back() = 16; }},
+      {"outside its range", [](auto& m) { m.zeros.back() = 7; }},
+      {"other sizes", [](auto& m) { m.codes.pop_back(); }},
+      {"other sizes", [](auto& m) { m.bits = 8; }},
+      {"other sizes", [](auto& m) { m.group_of.assign(static_cast<size_t>(m.k), 0); }},
+      {"another shape", [](auto& m) { m.n /= 2; }}};
+  for (const auto& [words, change] : cases) {
+    const TempDir dir;
+    auto writer = CheckpointWriter::create(*source, target_of(Format::kGptq), dir.path() + "/out");
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    QuantizedMatrix matrix;
+    matrix.n = tensor.rows();
+    matrix.k = tensor.columns();
+    matrix.group = 32;
+    matrix.codes.assign(static_cast<size_t>(matrix.n * matrix.k), 3);
+    matrix.scales.assign(static_cast<size_t>(matrix.n * matrix.k / 32), 1.0f);
+    matrix.zeros.assign(matrix.scales.size(), 8);
+    change(matrix);
+    const Status status = (*writer)->write_codes(tensor.name, matrix);
+    EXPECT_NE(status.message().find(std::string("\"blk.1.ffn_up.weight\" ")), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find(words), std::string::npos) << words << ": " << status.message();
+  }
+  const TempDir dir;
+  auto writer = CheckpointWriter::create(*source, target_of(Format::kGguf), dir.path() + "/out.gguf");
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ((*writer)->write_values(tensor.name, std::vector<float>(3)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ((*writer)->write_blocks("blk.0.ffn_up.weight", {}).code(), StatusCode::kCorrupt);
 }
 
 // Some linears of a quantized directory may stay plain; its settings then say which.

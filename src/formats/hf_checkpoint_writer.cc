@@ -65,8 +65,9 @@ class HfCheckpointWriter final : public CheckpointWriter {
   Status write_codes(std::string_view name, const QuantizedMatrix& matrix) override {
     const std::string module = module_of(take(name));
     const auto found = quantized_.find(name);
-    QUIRE_CHECK(found != quantized_.end() && matrix.n == found->second.n && matrix.k == found->second.k);
-    const Status checked = check_matrix(target_, matrix);
+    QUIRE_CHECK(found != quantized_.end());
+    const bool same_shape = matrix.n == found->second.n && matrix.k == found->second.k;
+    const Status checked = same_shape ? check_matrix(target_, matrix) : corrupt("is given in another shape");
     if (!checked.ok()) return Status(checked.code(), path_ + ": tensor " + quote(name) + " " + checked.message());
     for (const std::string& part : found->second.parts) {
       QUIRE_RETURN_IF_ERROR(file_->write(module + "." + part, 0, pack_part(target_, part, matrix)));

@@ -23,7 +23,7 @@ struct PackedPart {
 // The tensors that a linear of n x k becomes. Fails, without naming the linear, where the format cannot hold it.
 Result<std::vector<PackedPart>> packed_parts(const CheckpointTarget& target, int64_t n, int64_t k);
 
-// Fails, without naming the linear, where a scale is no number. Sizes and codes that contradict the target are bugs.
+// Fails, without naming the linear, where sizes, codes or zero points contradict the target or F16 cannot hold a scale.
 Status check_matrix(const CheckpointTarget& target, const QuantizedMatrix& matrix);
 
 // The bytes of one of packed_parts.

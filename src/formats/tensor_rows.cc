@@ -30,10 +30,16 @@ Status check_range(const StoredTensor& tensor, std::span<const float> values) {
                       ", more than F16 can; write such tensors as BF16 or F32");
 }
 
+Status wrong_size(const StoredTensor& tensor, size_t bytes) {
+  return corrupt(tensor.where + " is given as " + std::to_string(bytes) + " bytes, which are not its " +
+                 std::to_string(tensor.rows) + " x " + std::to_string(tensor.columns) + " elements");
+}
+
 }  // namespace
 
 Status store_values(const StoredTensor& tensor, std::span<const float> values, const BytesSink& sink) {
-  QUIRE_CHECK(static_cast<int64_t>(values.size()) == tensor.rows * tensor.columns);
+  if (static_cast<int64_t>(values.size()) != tensor.rows * tensor.columns)
+    return wrong_size(tensor, values.size_bytes());
   const DTypeInfo& info = dtype_info(tensor.dtype);
   if (info.encode == nullptr) {
     return unsupported(tensor.where + ": quire cannot write values as " + std::string(info.name));
@@ -66,7 +72,8 @@ Status store_values(const StoredTensor& tensor, std::span<const float> values, c
 }
 
 Status store_blocks(const StoredTensor& tensor, std::span<const std::byte> blocks, const BytesSink& sink) {
-  QUIRE_CHECK(static_cast<int64_t>(blocks.size()) == tensor.bytes() && !tensor.less_one);
+  QUIRE_CHECK(!tensor.less_one);
+  if (static_cast<int64_t>(blocks.size()) != tensor.bytes()) return wrong_size(tensor, blocks.size());
   if (tensor.interleaved_head_dim == 0) return sink(0, blocks);
   const int64_t stored_row = row_bytes(tensor.dtype, tensor.columns);
   std::vector<std::byte> head(static_cast<size_t>(tensor.interleaved_head_dim * stored_row));
