@@ -160,8 +160,9 @@ std::vector<OptionRow> quantize_rows() {
        .commands = kQuantize,
        .section = kQuantizeSection,
        .value_name = "N",
-       .help = "columns that share a scale: 32, 64, 128 or another multiple of 32; -1: the whole row; 0: the largest of "
-               "128, 64 and 32 that divides every matrix. GGUF types have their own",
+       .help =
+           "columns that share a scale: 32, 64, 128 or another multiple of 32; -1: the whole row; 0: the largest of "
+           "128, 64 and 32 that divides every matrix. GGUF types have their own",
        .minimum = -1,
        .maximum = 1 << 20},
       {.name = "asym",
@@ -756,9 +757,8 @@ std::vector<OptionRow> input_rows() {
 std::span<const OptionRow> option_table() {
   static const std::vector<OptionRow> kTable = [] {
     std::vector<OptionRow> table = model_rows();
-    for (auto rows :
-         {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), eval_rows(), quantize_rows(),
-          input_rows()})
+    for (auto rows : {sampling_rows(), batching_rows(), request_rows(), server_rows(), bench_rows(), eval_rows(),
+                      quantize_rows(), input_rows()})
       table.insert(table.end(), rows.begin(), rows.end());
     return table;
   }();

@@ -70,7 +70,8 @@ std::vector<std::string> names_of(const std::vector<std::string>& values) {
     std::error_code error;
     size_t begin = 0;
     while (begin <= value.size() && !value.empty()) {
-      const size_t end = std::filesystem::exists(value, error) ? value.size() : std::min(value.find(',', begin), value.size());
+      const size_t end =
+          std::filesystem::exists(value, error) ? value.size() : std::min(value.find(',', begin), value.size());
       if (end > begin) names.push_back(value.substr(begin, end - begin));
       begin = end + 1;
     }
@@ -116,8 +117,8 @@ Result<Run> open_run(const Options& options) {
     run.candidates.push_back(std::move(candidate));
   }
   const EvalSubject& first = *run.candidates.front();
-  QUIRE_ASSIGN_OR_RETURN(run.text, EvalText::create(run.text_name, run.text_bytes, first.tokenizer(), options.window,
-                                                    options.tokens));
+  QUIRE_ASSIGN_OR_RETURN(
+      run.text, EvalText::create(run.text_name, run.text_bytes, first.tokenizer(), options.window, options.tokens));
   if (!options.reference.empty()) {
     const std::string& name = options.reference == "plain" ? options.model : options.reference;
     QUIRE_ASSIGN_OR_RETURN(run.reference, open_subject(options, name, true));

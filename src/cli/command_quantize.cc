@@ -12,6 +12,7 @@
 #include "cli/model_source.h"
 #include "cli/terminal.h"
 #include "engine/model_setup.h"
+#include "engine/tokenizer_export.h"
 #include "engine/tokenizer_source.h"
 #include "model/registry.h"
 #include "quantize/job.h"
@@ -82,12 +83,25 @@ Result<Calibration> calibration_of(const Options& options, const Checkpoint& che
   const int64_t wanted = options.calibration_sequences * length;
   if (static_cast<int64_t>(ids.size()) < wanted) {
     return invalid_argument(calibration.name + " has " + counted(static_cast<int64_t>(ids.size()), "token") + ", but " +
-                            count_text(options.calibration_sequences) + " sequences of " + count_text(length) + " need " +
-                            count_text(wanted) + "; give a longer --calibration text, or lower --calibration-sequences");
+                            count_text(options.calibration_sequences) + " sequences of " + count_text(length) +
+                            " need " + count_text(wanted) +
+                            "; give a longer --calibration text, or lower --calibration-sequences");
   }
   for (int64_t first = 0; first < wanted; first += length)
     calibration.sequences.emplace_back(ids.begin() + first, ids.begin() + first + length);
   return calibration;
+}
+
+// The tokenizer in the form of the output, where the source has the other one.
+Status convert_tokenizer(const Checkpoint& checkpoint, CheckpointTarget& target) {
+  const bool from_gguf = checkpoint.document("config.json") == nullptr;
+  const bool to_gguf = target.format == CheckpointTarget::Format::kGguf;
+  if (from_gguf && !to_gguf) {
+    QUIRE_ASSIGN_OR_RETURN(target.documents, hf_tokenizer_documents(checkpoint));
+  } else if (!from_gguf && to_gguf) {
+    QUIRE_ASSIGN_OR_RETURN(target.tokenizer, gguf_tokenizer_metadata(checkpoint));
+  }
+  return {};
 }
 
 std::string time_text(double seconds) {
@@ -95,7 +109,8 @@ std::string time_text(double seconds) {
   if (seconds < 60) {
     std::snprintf(buffer, sizeof buffer, "%.1f s", seconds);
   } else {
-    std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(seconds) / 60, static_cast<int>(seconds) % 60);
+    std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(seconds) / 60,
+                  static_cast<int>(seconds) % 60);
   }
   return buffer;
 }
@@ -125,7 +140,8 @@ Status command_quantize(const Invocation& invocation) {
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
   QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, configure_model(checkpoint->hparams()));
-  QUIRE_ASSIGN_OR_RETURN(const QuantizeTarget target, quantize_target(*checkpoint, request_of(options), out));
+  QUIRE_ASSIGN_OR_RETURN(QuantizeTarget target, quantize_target(*checkpoint, request_of(options), out));
+  QUIRE_RETURN_IF_ERROR(convert_tokenizer(*checkpoint, target.file));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, make_device(model_options(options, path)));
   Calibration calibration;
   if (!target.plain && (target.options.scheme != QuantizeScheme::kRtn || target.options.importance)) {

@@ -16,8 +16,8 @@ struct RowSummary {
 RowSummary summarize_row(const float* logits, int64_t n, float* weights);
 
 struct RowDivergence {
-  double kl = 0;         // nats; exactly 0 between equal rows, and of either sign within rounding (1e-7) beside it
-  float logit_max = 0;   // largest absolute difference
+  double kl = 0;        // nats; exactly 0 between equal rows, and of either sign within rounding (1e-7) beside it
+  float logit_max = 0;  // largest absolute difference
 };
 
 // KL(p || q) from the logits of both, and p's weights as summarize_row wrote them.

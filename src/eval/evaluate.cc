@@ -142,10 +142,9 @@ class Evaluator {
     StepInput input;
     for (int64_t w = 0; w < step.windows; ++w) {
       const int32_t* pages = pages_.data() + w * pages_per_window_;
-      input.sequences.push_back(
-          {.rows = step.end - step.begin,
-           .first_position = step.begin,
-           .page_tables = std::vector<const int32_t*>(model.config().kv_groups.size(), pages)});
+      input.sequences.push_back({.rows = step.end - step.begin,
+                                 .first_position = step.begin,
+                                 .page_tables = std::vector<const int32_t*>(model.config().kv_groups.size(), pages)});
       const auto tokens = text_.tokens_of(step.first_window + w);
       input.tokens.insert(input.tokens.end(), tokens.begin() + step.begin, tokens.begin() + step.end);
     }
@@ -160,8 +159,8 @@ class Evaluator {
       QUIRE_RETURN_IF_ERROR(logits_of(*reference_, indices, reference_logits_.data(), reference_weights_.data()));
       reference_summaries_ = summaries_;
       for (size_t i = 0; i < rows.size(); ++i) {
-        const double likelihood = reference_logits_[i * static_cast<size_t>(vocab_) + rows[i].target] -
-                                  reference_summaries_[i].log_sum;
+        const double likelihood =
+            reference_logits_[i * static_cast<size_t>(vocab_) + rows[i].target] - reference_summaries_[i].log_sum;
         add_likelihood(result_.reference[static_cast<size_t>(rows[i].window)], likelihood);
       }
     }

@@ -19,12 +19,12 @@ struct WindowScore {
   double nll_squares = 0;  // their squares
 
   // Against the reference; nothing without one.
-  double kl = 0;                // KL(reference || model), nats
-  int64_t same_top = 0;         // tokens with the same most likely token
-  double logprob_gap = 0;       // nll minus the reference's
-  double logprob_squares = 0;   // of the differences of the true token's log-probability
-  double logprob_max = 0;       // the largest of these, absolute
-  double logit_max = 0;         // the largest absolute difference of any two logits
+  double kl = 0;               // KL(reference || model), nats
+  int64_t same_top = 0;        // tokens with the same most likely token
+  double logprob_gap = 0;      // nll minus the reference's
+  double logprob_squares = 0;  // of the differences of the true token's log-probability
+  double logprob_max = 0;      // the largest of these, absolute
+  double logit_max = 0;        // the largest absolute difference of any two logits
 };
 
 struct Estimate {

@@ -69,9 +69,9 @@ Result<int64_t> EvalSubject::planned_bytes(int64_t window) const {
   }
   QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options_));
   const ModelLimits limits = limits_for(config_, window);
-  int64_t bytes = weight_bytes(config_, *checkpoint_, options_.head, *device) + tokenizer_bytes(config_.vocab_size) +
-                  Workspace::bytes(config_, linear_readers(config_, *checkpoint_, options_.head), limits.workspace,
-                                   *device);
+  int64_t bytes =
+      weight_bytes(config_, *checkpoint_, options_.head, *device) + tokenizer_bytes(config_.vocab_size) +
+      Workspace::bytes(config_, linear_readers(config_, *checkpoint_, options_.head), limits.workspace, *device);
   for (size_t g = 0; g < config_.kv_groups.size(); ++g)
     bytes += limits.kv_pages[g] * KvStore::page_bytes(config_, config_.kv_groups[g], *device);
   return bytes;

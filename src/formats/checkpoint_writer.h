@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -56,6 +58,9 @@ struct CheckpointTarget {
   // Which tensors a quantized directory holds as codes, of the linears of layers; null: all of these.
   std::function<bool(const TensorRef&)> quantized = nullptr;
   int64_t k_factors = 0;  // room for so many in the notes
+  // The tokenizer where the source has it in the other format: files of a directory by name, or keys of a GGUF file.
+  std::map<std::string, std::string> documents = {};
+  std::unordered_map<std::string, MetaValue> tokenizer = {};
 };
 
 class CheckpointWriter {

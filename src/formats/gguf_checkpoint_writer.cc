@@ -165,6 +165,8 @@ class GgufCheckpointWriter final : public CheckpointWriter {
     QUIRE_ASSIGN_OR_RETURN(const GgufKeyValues values, gguf_hparam_entries(source_.hparams(), source_.path()));
     std::vector<GgufEntry> entries;
     for (const auto& [key, value] : values) entries.push_back({key, encode_gguf_value(value)});
+    const std::map<std::string, MetaValue> tokenizer(target_.tokenizer.begin(), target_.tokenizer.end());
+    for (const auto& [key, value] : tokenizer) entries.push_back({key, encode_gguf_value(value)});
     return entries;
   }
 

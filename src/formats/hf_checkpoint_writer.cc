@@ -33,6 +33,8 @@ constexpr std::string_view kTokenizerFiles[] = {"tokenizer.json",    "tokenizer_
                                                 "added_tokens.json", "tokenizer.model",       "vocab.json",
                                                 "merges.txt",        "chat_template.jinja"};
 
+const std::string kGenerationConfig = "generation_config.json";
+
 std::string element_type(DType dtype) { return dtype == DType::kBF16 ? "BF16" : dtype == DType::kF16 ? "F16" : "F32"; }
 
 bool is_layer_linear(const TensorRef& tensor) { return tensor.rank == 2 && tensor.name.starts_with("blk."); }
@@ -155,9 +157,13 @@ class HfCheckpointWriter final : public CheckpointWriter {
     QUIRE_RETURN_IF_ERROR(write_text_file(directory_.file("config.json"), config));
     const std::string generation = hf_generation_config_text(source_);
     if (!generation.empty()) {
-      QUIRE_RETURN_IF_ERROR(write_text_file(directory_.file("generation_config.json"), generation));
+      QUIRE_RETURN_IF_ERROR(write_text_file(directory_.file(kGenerationConfig), generation));
     }
-    return source_.document("config.json") != nullptr ? copy_tokenizer() : Status();
+    if (source_.document("config.json") != nullptr) return copy_tokenizer();
+    for (const auto& [name, text] : target_.documents) {
+      if (name != kGenerationConfig) QUIRE_RETURN_IF_ERROR(write_text_file(directory_.file(name), text));
+    }
+    return {};
   }
 
   Status copy_tokenizer() const {

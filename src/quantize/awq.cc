@@ -10,8 +10,9 @@ namespace {
 
 constexpr int kExponentSteps = 20;
 constexpr float kLeastScale = 1e-4f;
-constexpr int kClipSteps = 10;     // of the range, 5 % each
-constexpr int64_t kErrorRows = 4096;  // of a group of linears, that the search looks at: an even choice where there are more
+constexpr int kClipSteps = 10;  // of the range, 5 % each
+constexpr int64_t kErrorRows =
+    4096;  // of a group of linears, that the search looks at: an even choice where there are more
 
 // A linear's weights after rounding, in place.
 void round_values(Device& device, const GridSpec& spec, int64_t n, std::vector<float>& values) {
@@ -96,8 +97,8 @@ class ScaleSearch {
     inputs_.resize(static_cast<size_t>(what_.scales));
     relative_.resize(inputs_.size());
     std::vector<float> columns(inputs_.size());
-    const int64_t group = spec_.group == 0 || spec_.blocks != nullptr ? (spec_.blocks ? spec_.blocks->group : k_)
-                                                                      : spec_.group;
+    const int64_t group =
+        spec_.group == 0 || spec_.blocks != nullptr ? (spec_.blocks ? spec_.blocks->group : k_) : spec_.group;
     for (int64_t i = 0; i < k_; ++i) {
       inputs_[scale_at(i)] += what_.moments.magnitudes[static_cast<size_t>(i)];
       columns[scale_at(i)] += 1;
@@ -121,7 +122,8 @@ class ScaleSearch {
   std::vector<float> scales_of(float exponent) const {
     std::vector<float> scales(inputs_.size());
     for (size_t i = 0; i < scales.size(); ++i) {
-      scales[i] = std::max(std::pow(inputs_[i], exponent) / (std::pow(relative_[i], 1 - exponent) + 1e-4f), kLeastScale);
+      scales[i] =
+          std::max(std::pow(inputs_[i], exponent) / (std::pow(relative_[i], 1 - exponent) + 1e-4f), kLeastScale);
     }
     const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
     const float middle = std::sqrt(*least * *most);
@@ -178,7 +180,8 @@ void apply(Device& device, LayerParts& layer, const Scaled& what, std::span<cons
   device.parallel(k, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < k; ++j)
-        moments.products[static_cast<size_t>(i * k + j)] /= columns[static_cast<size_t>(i)] * columns[static_cast<size_t>(j)];
+        moments.products[static_cast<size_t>(i * k + j)] /=
+            columns[static_cast<size_t>(i)] * columns[static_cast<size_t>(j)];
       moments.magnitudes[static_cast<size_t>(i)] /= columns[static_cast<size_t>(i)];
     }
   });
@@ -199,6 +202,61 @@ void divide_rows(LayerParts& layer, LayerLinear linear, std::string_view bias, s
   divide(layer.vector(bias), scales);
 }
 
+// Tries ranges of one unit of a row, each with the error that it leaves in the products.
+class Clipper {
+ public:
+  Clipper(const GridSpec& spec, const Moments& moments, int64_t unit)
+      : moments_(moments),
+        grid_(spec, 1, unit),
+        clipped_(static_cast<size_t>(unit)),
+        best_(clipped_),
+        difference_(clipped_) {}
+
+  void clip(float* w, int64_t first, int64_t count) {
+    float largest = 0;
+    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(w[i]));
+    double least = 0;
+    for (int step = 0; step < kClipSteps; ++step) {
+      const float limit = largest * (1 - static_cast<float>(step) / (2 * kClipSteps));
+      for (int64_t i = 0; i < count; ++i) clipped_[static_cast<size_t>(i)] = std::clamp(w[i], -limit, limit);
+      const double error = error_of(w, first, count);
+      if (step > 0 && error >= least) continue;
+      least = error;
+      best_.swap(clipped_);
+    }
+    std::copy_n(best_.begin(), count, w);
+  }
+
+ private:
+  double error_of(const float* w, int64_t first, int64_t count) {
+    grid_.fit(0, 0, clipped_.data(), nullptr, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const GroupParams& params = grid_.params(0, i / grid_.group());
+      const uint8_t code =
+          nearest_code(params, inverse_of(params.scale), grid_.levels(), clipped_[static_cast<size_t>(i)]);
+      difference_[static_cast<size_t>(i)] = grid_.value_of(params, code) - w[i];
+    }
+    double error = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      // Sixteen sums, which the compiler keeps in vectors.
+      float sums[16] = {};
+      const float* moment = moments_.products.data() + (first + i) * moments_.k + first;
+      for (int64_t j = 0; j + 16 <= count; j += 16) {
+        for (int64_t l = 0; l < 16; ++l) sums[l] += moment[j + l] * difference_[static_cast<size_t>(j + l)];
+      }
+      float sum = 0;
+      for (int64_t j = count / 16 * 16; j < count; ++j) sum += moment[j] * difference_[static_cast<size_t>(j)];
+      for (const float each : sums) sum += each;
+      error += static_cast<double>(sum) * difference_[static_cast<size_t>(i)];
+    }
+    return error;
+  }
+
+  const Moments& moments_;
+  Grid grid_;
+  std::vector<float> clipped_, best_, difference_;
+};
+
 }  // namespace
 
 void scale_for_awq(Device& device, const ModelConfig& config, const GridChoice& grid, LayerParts& layer,
@@ -206,7 +264,8 @@ void scale_for_awq(Device& device, const ModelConfig& config, const GridChoice& 
   const auto search = [&](LayerInput input, std::vector<LayerLinear> linears, std::vector<int32_t> scale_of,
                           int64_t scales, const std::function<void(std::span<const float>)>& precede) {
     Moments& at = moments[static_cast<size_t>(input)];
-    const Scaled what = {.moments = at, .linears = std::move(linears), .scale_of = std::move(scale_of), .scales = scales};
+    const Scaled what = {
+        .moments = at, .linears = std::move(linears), .scale_of = std::move(scale_of), .scales = scales};
     const GridSpec spec = grid(layer.tensor(what.linears.front()));
     const std::vector<float> found = ScaleSearch(device, spec, layer, what).best();
     apply(device, layer, what, found, at);
@@ -235,41 +294,10 @@ void clip_for_awq(Device& device, const GridSpec& spec, const Moments& moments, 
   const auto n = static_cast<int64_t>(values.size()) / k;
   const int64_t unit = Grid(spec, 1, k).unit();
   device.parallel(n, [&](int64_t begin, int64_t end) {
-    std::vector<float> clipped(static_cast<size_t>(unit));
-    std::vector<float> best(static_cast<size_t>(unit));
-    std::vector<float> difference(static_cast<size_t>(unit));
+    Clipper clipper(spec, moments, std::min(unit, k));
     for (int64_t row = begin; row < end; ++row) {
-      for (int64_t first = 0; first < k; first += unit) {
-        const int64_t count = std::min(unit, k - first);
-        float* w = values.data() + row * k + first;
-        float largest = 0;
-        for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(w[i]));
-        double least = 0;
-        for (int step = 0; step < kClipSteps; ++step) {
-          const float limit = largest * (1 - static_cast<float>(step) / (2 * kClipSteps));
-          for (int64_t i = 0; i < count; ++i) clipped[static_cast<size_t>(i)] = std::clamp(w[i], -limit, limit);
-          Grid grid(spec, 1, count);
-          grid.fit(0, 0, clipped.data(), nullptr, count);
-          for (int64_t i = 0; i < count; ++i) {
-            const GroupParams& params = grid.params(0, i / grid.group());
-            const uint8_t code =
-                nearest_code(params, inverse_of(params.scale), grid.levels(), clipped[static_cast<size_t>(i)]);
-            difference[static_cast<size_t>(i)] = grid.value_of(params, code) - w[i];
-          }
-          double error = 0;
-          for (int64_t i = 0; i < count; ++i) {
-            const float* moment = moments.products.data() + (first + i) * k + first;
-            float sum = 0;
-            for (int64_t j = 0; j < count; ++j) sum += moment[j] * difference[static_cast<size_t>(j)];
-            error += static_cast<double>(sum) * difference[static_cast<size_t>(i)];
-          }
-          if (step == 0 || error < least) {
-            least = error;
-            best.swap(clipped);
-          }
-        }
-        std::copy_n(best.begin(), count, w);
-      }
+      for (int64_t first = 0; first < k; first += unit)
+        clipper.clip(values.data() + row * k + first, first, std::min(unit, k - first));
     }
   });
 }

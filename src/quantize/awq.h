@@ -9,8 +9,8 @@
 
 #include "device/device.h"
 #include "model/config.h"
-#include "quantize/grid.h"
 #include "quantize/gptq.h"
+#include "quantize/grid.h"
 #include "quantize/layer_parts.h"
 
 namespace quire {

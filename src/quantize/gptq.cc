@@ -57,7 +57,8 @@ Result<GptqPlan> GptqPlan::create(Device& device, Moments moments, const GptqOpt
     if (upper_inverse_factor(device, plan.factor_, moments.k)) return plan;
   }
   return invalid_argument("the second moments of a linear's inputs cannot be factored, even with " +
-                        std::to_string(plan.damp_) + " of their mean on the diagonal: the text gives it no usable input");
+                          std::to_string(plan.damp_) +
+                          " of their mean on the diagonal: the text gives it no usable input");
 }
 
 namespace {
@@ -153,8 +154,8 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
   if (order_.empty()) return grid.finish(std::move(codes), {});
   std::vector<uint8_t> plain(codes.size());
   std::vector<int32_t> group_of(static_cast<size_t>(k_));
-  for (int64_t i = 0; i < k_; ++i) group_of[static_cast<size_t>(order_[static_cast<size_t>(i)])] =
-      static_cast<int32_t>(walk.group_at(i));
+  for (int64_t i = 0; i < k_; ++i)
+    group_of[static_cast<size_t>(order_[static_cast<size_t>(i)])] = static_cast<int32_t>(walk.group_at(i));
   device.parallel(n, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       for (int64_t i = 0; i < k_; ++i) {
@@ -181,8 +182,7 @@ QuantizedRows round_to_nearest(Device& device, const GridSpec& spec, int64_t n, 
       }
       for (int64_t i = 0; i < k; ++i) {
         const GroupParams& params = grid.params(row, i / grid.group());
-        codes[static_cast<size_t>(row * k + i)] =
-            nearest_code(params, inverse_of(params.scale), grid.levels(), w[i]);
+        codes[static_cast<size_t>(row * k + i)] = nearest_code(params, inverse_of(params.scale), grid.levels(), w[i]);
       }
     }
   });

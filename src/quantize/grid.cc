@@ -40,7 +40,8 @@ GroupParams params_of(const IntGroup& group) {
   return {.scale = group.scale, .offset = -group.scale * static_cast<float>(group.zero)};
 }
 
-double weighted_error(const GroupParams& params, const float* values, const float* importance, int64_t count, int levels) {
+double weighted_error(const GroupParams& params, const float* values, const float* importance, int64_t count,
+                      int levels) {
   const float inverse = inverse_of(params.scale);
   double error = 0;
   for (int64_t i = 0; i < count; ++i) {

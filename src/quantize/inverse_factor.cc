@@ -78,14 +78,8 @@ class HalvingInverter {
   };
   void multiply(const MatMulArgs::Operand& a, const MatMulArgs::Operand& b, const Shape& shape, float alpha,
                 const Block& c) {
-    device_.matmul({.a = a,
-                    .b = b,
-                    .m = shape.m,
-                    .n = shape.n,
-                    .k = shape.k,
-                    .alpha = alpha,
-                    .c = c.data,
-                    .c_stride = c.stride});
+    device_.matmul(
+        {.a = a, .b = b, .m = shape.m, .n = shape.n, .k = shape.k, .alpha = alpha, .c = c.data, .c_stride = c.stride});
   }
   static void clear_upper(const Block& a) {
     for (int64_t i = 0; i < a.n; ++i) std::fill_n(a.row(i) + i + 1, a.n - i - 1, 0.0f);

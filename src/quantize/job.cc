@@ -31,8 +31,7 @@ Status write_kept(const QuantizeJob& job, const TensorRef& tensor, CheckpointWri
   if (!same_blocks) return write_decoded(tensor, job.device, writer);
   const int64_t stride = row_bytes(tensor.dtype, tensor.columns());
   std::vector<std::byte> rows(static_cast<size_t>(tensor.rows() * stride));
-  for (int64_t row = 0; row < tensor.rows(); ++row)
-    std::copy_n(tensor.row(row), stride, rows.data() + row * stride);
+  for (int64_t row = 0; row < tensor.rows(); ++row) std::copy_n(tensor.row(row), stride, rows.data() + row * stride);
   return writer.write_blocks(tensor.name, rows);
 }
 

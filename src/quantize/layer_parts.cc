@@ -12,7 +12,7 @@ namespace {
 struct LinearRow {
   std::string_view name;
   LayerInput input;
-  LinearWeight LayerWeights::* weight;
+  LinearWeight LayerWeights::*weight;
 };
 
 constexpr std::array<LinearRow, kLayerLinears.size()> kLinears = {{
@@ -27,7 +27,7 @@ constexpr std::array<LinearRow, kLayerLinears.size()> kLinears = {{
 
 struct VectorRow {
   std::string_view name;
-  const float* LayerWeights::* vector;
+  const float* LayerWeights::*vector;
 };
 
 constexpr std::array<VectorRow, 13> kVectors = {{
@@ -54,7 +54,9 @@ std::string prefix_of(size_t layer) { return "blk." + std::to_string(layer) + ".
 
 LayerInput input_of(LayerLinear linear) { return row_of(linear).input; }
 
-std::string tensor_name(size_t layer, LayerLinear linear) { return prefix_of(layer) + std::string(row_of(linear).name); }
+std::string tensor_name(size_t layer, LayerLinear linear) {
+  return prefix_of(layer) + std::string(row_of(linear).name);
+}
 
 WeightType weight_type(const GridSpec& spec, int64_t k, bool ordered) {
   if (spec.blocks != nullptr) return spec.blocks->dtype;

@@ -15,8 +15,7 @@ namespace {
 // Adds up the moments of rows that it is shown.
 class MomentSums {
  public:
-  MomentSums(Device& device, int64_t k)
-      : device_(device), k_(k), magnitudes_(static_cast<size_t>(k)) {
+  MomentSums(Device& device, int64_t k) : device_(device), k_(k), magnitudes_(static_cast<size_t>(k)) {
     moments_.k = k;
     moments_.products.resize(static_cast<size_t>(k * k));
   }

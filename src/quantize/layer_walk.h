@@ -30,8 +30,8 @@ inline constexpr int kLayerInputs = 4;
 class LayerWalk {
  public:
   // The text in sequences of equal length, each of which starts anew. `readers`: the types of all linears that it will meet.
-  static Result<std::unique_ptr<LayerWalk>> create(const Checkpoint& checkpoint, const ModelConfig& config, Device& device,
-                                                   std::span<const std::vector<int32_t>> sequences,
+  static Result<std::unique_ptr<LayerWalk>> create(const Checkpoint& checkpoint, const ModelConfig& config,
+                                                   Device& device, std::span<const std::vector<int32_t>> sequences,
                                                    const LinearReaders& readers);
 
   // Computes an input of the layer's linears for the whole text, from the input before it, and returns its moments.

@@ -34,15 +34,15 @@ struct QuantizeOptions {
 };
 
 struct QuantizedLayer {
-  std::array<QuantizedRows, kLayerLinears.size()> linears;       // by LayerLinear
+  std::array<QuantizedRows, kLayerLinears.size()> linears;         // by LayerLinear
   std::map<std::string, std::vector<float>, std::less<>> vectors;  // by the end of their names: norms and biases
 };
 
 class Quantizer {
  public:
   // The text, in sequences of equal length, is used by all but plain RTN. Checkpoint and device must outlive this.
-  static Result<std::unique_ptr<Quantizer>> create(const Checkpoint& checkpoint, const ModelConfig& config, Device& device,
-                                                   std::span<const std::vector<int32_t>> sequences,
+  static Result<std::unique_ptr<Quantizer>> create(const Checkpoint& checkpoint, const ModelConfig& config,
+                                                   Device& device, std::span<const std::vector<int32_t>> sequences,
                                                    const QuantizeOptions& options);
 
   // Layers in ascending order.

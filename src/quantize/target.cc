@@ -47,8 +47,8 @@ const char* format_name(Format format) {
 
 Result<int64_t> group_of(const Checkpoint& checkpoint, const QuantizeRequest& request) {
   if (request.group == 0) return 0;
-  for (const int64_t tried : request.group.has_value() ? std::array<int64_t, 3>{*request.group, 0, 0}
-                                                       : std::array<int64_t, 3>{128, 64, 32}) {
+  for (const int64_t tried :
+       request.group.has_value() ? std::array<int64_t, 3>{*request.group, 0, 0} : std::array<int64_t, 3>{128, 64, 32}) {
     const auto misfit = std::ranges::find_if(checkpoint.tensors(), [&](const TensorRef& tensor) {
       return tried == 0 || (is_layer_linear(tensor) && tensor.columns() % tried != 0);
     });
@@ -56,19 +56,20 @@ Result<int64_t> group_of(const Checkpoint& checkpoint, const QuantizeRequest& re
     if (request.group.has_value()) {
       return invalid_argument("--group " + std::to_string(tried) + " does not divide the " +
                               std::to_string(misfit->columns()) + " columns of " + misfit->name + " in " +
-                              checkpoint.path() + "; leave it out, and the largest of 128, 64 and 32 that does is used");
+                              checkpoint.path() +
+                              "; leave it out, and the largest of 128, 64 and 32 that does is used");
     }
   }
-  return unsupported(checkpoint.path() + ": no group of 128, 64 or 32 columns divides all its matrices; use --group -1, "
-                                         "one scale a row");
+  return unsupported(checkpoint.path() +
+                     ": no group of 128, 64 or 32 columns divides all its matrices; use --group -1, "
+                     "one scale a row");
 }
 
 Status check_codes(const QuantizeRequest& request, Format format) {
   if (request.type.has_value())
     return invalid_argument("--type names a type of GGUF files, but the output is " + std::string(format_name(format)) +
                             "; give --format gguf, or --bits and --group");
-  if (request.importance == true)
-    return invalid_argument("--importance on is for --scheme rtn in GGUF files");
+  if (request.importance == true) return invalid_argument("--importance on is for --scheme rtn in GGUF files");
   if (format != Format::kAwq) return {};
   if (request.bits != 4) return unsupported("AWQ files hold 4 bits only; use --format compressed-tensors for 8");
   if (request.group == 0) return unsupported("AWQ files need groups; --group -1 (one scale a row) does not fit them");
@@ -79,8 +80,9 @@ Status check_codes(const QuantizeRequest& request, Format format) {
 
 Result<DType> gguf_type(const QuantizeRequest& request) {
   if (request.group.has_value())
-    return invalid_argument("--group: GGUF types have groups of their own (32 columns in Q4_0); leave it out, or choose "
-                            "another --format");
+    return invalid_argument(
+        "--group: GGUF types have groups of their own (32 columns in Q4_0); leave it out, or choose "
+        "another --format");
   if (request.gptq.act_order && !request.gptq.static_groups)
     return unsupported("GGUF files cannot hold groups in another order than the columns'; add --static-groups");
   if (request.type.has_value()) {

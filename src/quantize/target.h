@@ -15,9 +15,9 @@ namespace quire {
 struct QuantizeRequest {
   QuantizeScheme scheme = QuantizeScheme::kGptq;
   std::optional<CheckpointTarget::Format> format;  // none: GGUF where the name ends so, else the scheme's own
-  std::optional<DType> type;                       // of a GGUF file's linears; none: the one that bits and symmetry suggest
-  int bits = 4;                                    // 4, 8, or 16: plain bf16
-  std::optional<int64_t> group;                    // 0: the whole row; none: the largest of 128, 64 and 32 that fits
+  std::optional<DType> type;     // of a GGUF file's linears; none: the one that bits and symmetry suggest
+  int bits = 4;                  // 4, 8, or 16: plain bf16
+  std::optional<int64_t> group;  // 0: the whole row; none: the largest of 128, 64 and 32 that fits
   bool symmetric = true;
   GptqOptions gptq;
   std::optional<bool> importance;  // RTN's; none: with GGUF

@@ -65,8 +65,7 @@ void add_linear(Items& items, std::vector<std::vector<int32_t>>& shapes, size_t 
   items.add(prefix + "scales", "F32", m.scales);
   items.add(prefix + "zeros", "U8", m.zeros);
   items.add(prefix + "group_of", "I32", m.group_of);
-  shapes.push_back(
-      {m.bits, static_cast<int32_t>(m.n), static_cast<int32_t>(m.k), static_cast<int32_t>(m.group)});
+  shapes.push_back({m.bits, static_cast<int32_t>(m.n), static_cast<int32_t>(m.k), static_cast<int32_t>(m.group)});
   items.add(prefix + "shape", "I32", shapes.back());
 }
 
@@ -101,8 +100,9 @@ Result<WorkFolder> WorkFolder::open(const std::string& path, const std::string& 
   }
   const std::string before{std::istreambuf_iterator<char>(stored), {}};
   if (before != settings) {
-    return invalid_argument(path + " holds the unfinished work of a run with other settings; repeat that one to go on "
-                                   "with it, or remove the folder to start anew");
+    return invalid_argument(path +
+                            " holds the unfinished work of a run with other settings; repeat that one to go on "
+                            "with it, or remove the folder to start anew");
   }
   while (std::filesystem::exists(layer_file(path, folder.layers_))) ++folder.layers_;
   return folder;

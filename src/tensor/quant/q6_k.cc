@@ -29,8 +29,7 @@ void fit_q6_k(const float* values, const float* importance, std::byte* block) {
   if (std::fabs(largest) >= kTooSmall) {
     const float inverse = -128.0f / largest;
     store_u16(out.d, f32_to_f16(1 / inverse));
-    for (size_t g = 0; g < 16; ++g)
-      out.scales[g] = static_cast<int8_t>(std::min(127, nearest(inverse * scales[g])));
+    for (size_t g = 0; g < 16; ++g) out.scales[g] = static_cast<int8_t>(std::min(127, nearest(inverse * scales[g])));
   }
   std::memcpy(block, &out, sizeof out);
 }
