@@ -62,7 +62,8 @@ std::vector<OptionRow> model_rows() {
        .value_name = "TYPE",
        .help =
            "what the KV cache holds; auto: bf16, or f32 with --compute f32; f16: more digits, but values beyond 65504 "
-           "saturate; int8: about half the memory of bf16, but perplexity rises by 0.1 to 5 % (most with Qwen2.5)",
+           "saturate; int8: about half the memory of bf16, with factors for K from the model file or measured while "
+           "loading",
        .choices = {"auto", "bf16", "f16", "int8", "f32"},
        .in_environment = true},
       {.name = "isa",

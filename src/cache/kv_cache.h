@@ -110,6 +110,9 @@ class KvCache {
   // Fails when a sequence whose K and V cover `tokens` would not fit even alone; says the counts.
   Status check_fits(int64_t tokens) const;
 
+  // Replaces the configuration's, for what is known only after the model is loaded. Before the first sequence.
+  void set_fingerprint(std::string fingerprint) { config_.fingerprint = std::move(fingerprint); }
+
   SequencePages new_sequence(std::string_view salt) const;
 
   // The longest usable prefix of `tokens`, at most `limit` of them. Valid until the next change of the cache.

@@ -90,6 +90,14 @@ struct RopeRows {
   int64_t dim = 0;
 };
 
+// What qkv_project saw, from which K factors are chosen (model/k_factors.h). A value's magnitude is that of its rope pair,
+// (x_i^2 + x_j^2)^(1/2), which no position changes; its own where nothing is rotated. Rows enter in their order, so that
+// the sums are the same bits for any number of threads.
+struct QkvStatistics {
+  float* k_largest_square = nullptr;   // [kv_heads][head_dim], of the rows and of what stood there
+  double* q_sum_of_squares = nullptr;  // [heads][head_dim], added to what stood there
+};
+
 struct QkvArgs {
   const Activations* in = nullptr;
   LinearWeight q, k, v;
@@ -99,7 +107,8 @@ struct QkvArgs {
   // What K is divided by before it is stored, and Q multiplied by, so that scores stay: [kv_heads][head_dim], the same for
   // both values of a rope pair. Null: 1. Evens out channels that one int8 scale per head would serve badly.
   const float* k_factors = nullptr;
-  Norm q_norm, k_norm;  // per head, before rope
+  const QkvStatistics* statistics = nullptr;  // of Q and K before the factors; null: not wanted
+  Norm q_norm, k_norm;                        // per head, before rope
   HeadShape shape;
   RopeRows rope;
   std::span<const SequenceSpan> spans;  // cover the rows; K and V go to their pages

@@ -1,11 +1,14 @@
 #include "engine/loaded_model.h"
 
 #include <algorithm>
-#include <cctype>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
+#include "cache/siphash.h"
 #include "engine/model_setup.h"
+#include "model/k_factors.h"
+#include "text/shipped_texts.h"
 
 namespace quire {
 namespace {
@@ -19,6 +22,11 @@ constexpr std::string_view kHeadText =
     "Water boils at 100 degrees Celsius at sea level, but at 2,000 metres it takes only about 93 degrees. That is why "
     "beans cook slowly in the mountains.";
 
+// The text that K factors are chosen on: so many passages from all over the calibration text.
+constexpr size_t kPassages = 8;
+constexpr size_t kPassageTokens = 64;
+constexpr size_t kPassageBytes = 1024;
+
 Result<std::string> head_note(Model& model, const Tokenizer& tokenizer, DType head) {
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer.encode(kHeadText, {.add_special = true}));
   tokens.resize(std::min(tokens.size(), static_cast<size_t>(model.config().context_length)));
@@ -30,7 +38,48 @@ Result<std::string> head_note(Model& model, const Tokenizer& tokenizer, DType he
   return std::string(text);
 }
 
+// Sets factors for K in int8 pages and says where they are from: the file, or the model's own K on the shipped text.
+Result<std::string> set_k_factors(Model& model, const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
+  const std::vector<float>& stored = checkpoint.notes().k_factors;
+  if (!stored.empty()) {
+    QUIRE_RETURN_IF_ERROR(check_k_factors(model.config(), stored, checkpoint.path()));
+    model.set_k_factors(stored);
+    return std::string("int8 KV: K factors from the model file");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  QUIRE_ASSIGN_OR_RETURN(const auto passages, k_factor_passages(tokenizer));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<float> factors, model.measure_k_factors(passages));
+  model.set_k_factors(std::move(factors));
+  size_t tokens = 0;
+  for (const std::vector<int32_t>& passage : passages) tokens += passage.size();
+  char text[120];
+  std::snprintf(text, sizeof text, "int8 KV: K factors from the shipped text, %zu tokens, %.2f s", tokens,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return std::string(text);
+}
+
 }  // namespace
+
+std::string kv_fingerprint(const ModelOptions& options, const Model& model) {
+  const Hash128 factors = siphash128(HashKey{}, std::as_bytes(model.k_factors()));
+  return options.model_path + "|" + model.device().description() + "|" + std::to_string(factors.low) + "-" +
+         std::to_string(factors.high);
+}
+
+Result<std::vector<std::vector<int32_t>>> k_factor_passages(const Tokenizer& tokenizer) {
+  const std::string_view text = calibration_text();
+  std::vector<std::vector<int32_t>> passages;
+  for (size_t i = 0; i < kPassages; ++i) {
+    // From one space to another, so that no character is cut.
+    const size_t first = text.find(' ', text.size() / kPassages * i);
+    const size_t last = text.find(' ', first + kPassageBytes);
+    QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                           tokenizer.encode(text.substr(first + 1, last - first - 1), {.add_special = true}));
+    tokens.resize(std::min(tokens.size(), kPassageTokens));
+    passages.push_back(std::move(tokens));
+  }
+  return passages;
+}
 
 Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& config, const Tokenizer& tokenizer,
                                const ModelOptions& options, ModelLimits limits,
@@ -43,6 +92,10 @@ Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& 
     loaded.notes.push_back(
         (loaded.model->weights_from_packed_file() ? "weights copied from " : "packed weights kept in ") +
         limits.weights.packed_file);
+  }
+  if (options.kv_dtype == KvDtype::kInt8) {
+    QUIRE_ASSIGN_OR_RETURN(std::string note, set_k_factors(*loaded.model, checkpoint, tokenizer));
+    loaded.notes.push_back(std::move(note));
   }
   if (options.head.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(std::string note, head_note(*loaded.model, tokenizer, *options.head));

@@ -15,8 +15,15 @@ namespace quire {
 
 struct LoadedModel {
   std::unique_ptr<Model> model;
-  std::vector<std::string> notes;  // sentences for people: what a smaller head costs, where packed weights came from
+  std::vector<std::string>
+      notes;  // sentences for people: what a smaller head costs, where packed weights and K factors came from
 };
+
+// Of all that changes K and V beside the tokens: the model, how it computes, what pages hold, and the K factors.
+std::string kv_fingerprint(const ModelOptions& options, const Model& model);
+
+// What K factors of int8 pages are chosen on (Model::measure_k_factors): passages of the shipped calibration text.
+Result<std::vector<std::vector<int32_t>>> k_factor_passages(const Tokenizer& tokenizer);
 
 // `limits.weights` is set here. `progress` may be null.
 Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& config, const Tokenizer& tokenizer,

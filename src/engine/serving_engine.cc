@@ -140,7 +140,6 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
   cache.layout = options.kv_layout;
   cache.prefix_caching = options.prefix_caching && options.kv_layout == KvLayout::kPaged;
   cache.hash_key = random_hash_key();
-  cache.fingerprint = options.model.model_path + "|" + engine->device_description_;
   QUIRE_ASSIGN_OR_RETURN(engine->scheduler_, Scheduler::create(options.scheduler, std::move(cache)));
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
   return std::unique_ptr<Engine>(std::move(engine));
@@ -229,6 +228,7 @@ Status ServingEngine::load() {
     const std::lock_guard lock(mutex_);
     load_notes_ = std::move(loaded.notes);
   }
+  scheduler_->set_fingerprint(kv_fingerprint(options_.model, *loaded.model));
   runner_ = std::make_unique<Runner>(std::move(loaded.model), std::max(options_.scheduler.max_seqs, kScoreRows));
   loaded_bytes_.store(anonymous_memory_bytes());
   return {};

@@ -14,6 +14,8 @@ void attend(const LayerStep& step) {
        .q_bias = w.q_bias,
        .k_bias = w.k_bias,
        .v_bias = w.v_bias,
+       .k_factors = step.k_factors,
+       .statistics = step.statistics,
        .q_norm = {w.q_norm, config.norm_eps},
        .k_norm = {w.k_norm, config.norm_eps},
        .shape = config.heads,

@@ -17,6 +17,8 @@ struct LayerStep {
   const ModelConfig& config;
   const LayerConfig& layer;
   const LayerWeights& weights;
+  const float* k_factors = nullptr;           // device/device.h, QkvArgs
+  const QkvStatistics* statistics = nullptr;  // the same
   Workspace& work;
   std::span<const SequenceSpan> spans;  // of the layer's KV group
   KvLayer kv;

@@ -88,10 +88,14 @@ void Model::fill_rope(const StepInput& input, int64_t rows) {
 
 void Model::run_layer(size_t index, bool last, int64_t rows) {
   const LayerConfig& layer = config_.layers[index];
+  const auto kv_width = static_cast<size_t>(config_.heads.kv_heads * config_.heads.head_dim);
+  const QkvStatistics statistics = observed_ != nullptr ? observed_->layer(config_, index) : QkvStatistics{};
   const LayerStep step = {.device = *device_,
                           .config = config_,
                           .layer = layer,
                           .weights = weights_.layers[index],
+                          .k_factors = k_factors_.empty() ? nullptr : k_factors_.data() + index * kv_width,
+                          .statistics = observed_ != nullptr ? &statistics : nullptr,
                           .work = work_,
                           .spans = spans_[static_cast<size_t>(layer.kv_group)],
                           .kv = kv_.layer(layer),
@@ -115,12 +119,44 @@ void Model::head(const LinearWeight& weight, std::span<const int32_t> rows, floa
                  .logits = out});
 }
 
+int64_t Model::kv_tokens() const {
+  int64_t tokens = work_.limits.max_context;
+  for (size_t g = 0; g < config_.kv_groups.size(); ++g)
+    tokens = std::min(tokens, kv_.pages(static_cast<int>(g)) * kPageTokens);
+  return tokens;
+}
+
+Result<std::vector<float>> Model::measure_k_factors(std::span<const std::vector<int32_t>> passages) {
+  KvObservations seen(config_);
+  const std::vector<float> factors = std::exchange(k_factors_, {});
+  observed_ = &seen;
+  std::vector<int32_t> pages(static_cast<size_t>((kv_tokens() + kPageTokens - 1) / kPageTokens));
+  std::iota(pages.begin(), pages.end(), 0);
+  const std::vector<const int32_t*> tables(config_.kv_groups.size(), pages.data());
+  for (const std::vector<int32_t>& passage : passages) {
+    const int64_t tokens = std::min(static_cast<int64_t>(passage.size()), kv_tokens());
+    for (int64_t first = 0; first < tokens; first += work_.limits.max_rows) {
+      const int64_t rows = std::min(work_.limits.max_rows, tokens - first);
+      StepInput input;
+      input.sequences.push_back({.rows = rows, .first_position = first, .page_tables = tables});
+      input.tokens.assign(passage.begin() + first, passage.begin() + first + rows);
+      forward(input);
+    }
+  }
+  observed_ = nullptr;
+  k_factors_ = factors;
+  return choose_k_factors(config_, seen);
+}
+
+void Model::set_k_factors(std::vector<float> factors) {
+  QUIRE_CHECK(factors.empty() || check_k_factors(config_, factors, "").ok());
+  k_factors_ = std::move(factors);
+}
+
 Result<double> Model::head_divergence(std::span<const int32_t> tokens) {
   Buffer memory;
   QUIRE_ASSIGN_OR_RETURN(const LinearWeight stored, pack_stored_head(config_, checkpoint_, *device_, memory));
-  int64_t rows = std::min(static_cast<int64_t>(tokens.size()), work_.limits.max_rows);
-  for (size_t g = 0; g < config_.kv_groups.size(); ++g)
-    rows = std::min(rows, kv_.pages(static_cast<int>(g)) * kPageTokens);
+  const int64_t rows = std::min({static_cast<int64_t>(tokens.size()), work_.limits.max_rows, kv_tokens()});
   QUIRE_CHECK(rows > 0);
   std::vector<int32_t> pages(static_cast<size_t>((rows + kPageTokens - 1) / kPageTokens));
   std::iota(pages.begin(), pages.end(), 0);

@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"
+#include "model/k_factors.h"
 #include "model/kv_store.h"
 #include "model/rope.h"
 #include "model/step_input.h"
@@ -47,6 +48,16 @@ class Model {
   // What repacking the head (ModelLimits::weights) costs: the mean Kullback-Leibler divergence of its distributions from
   // those of the head as stored, in nats, over the rows of `tokens`. Uses the KV pages: call it before they are in use.
   Result<double> head_divergence(std::span<const int32_t> tokens);
+
+  // Factors for K in int8 pages (model/k_factors.h), chosen on passages that are computed each by itself; of any KV type,
+  // and without regard to factors that are set. Cuts passages to what the KV pages hold, and uses these: call it before
+  // they are in use. The same bits for any number of threads and rows of a step.
+  Result<std::vector<float>> measure_k_factors(std::span<const std::vector<int32_t>> passages);
+  // From here on K is stored by these factors, [layers][kv_heads][head_dim], which check_k_factors accepted; empty: by
+  // none. Pages that were written before mean nothing any more.
+  void set_k_factors(std::vector<float> factors);
+  std::span<const float> k_factors() const { return k_factors_; }
+
   bool weights_from_packed_file() const { return weights_.from_packed_file; }
 
   // The device's threads, for host work between steps.
@@ -63,6 +74,7 @@ class Model {
   void fill_rope(const StepInput& input, int64_t rows);
   void head(const LinearWeight& weight, std::span<const int32_t> rows, float* out);
   void run_layer(size_t index, bool last, int64_t rows);
+  int64_t kv_tokens() const;  // of one sequence, for which there are pages in every group
 
   const ModelConfig config_;
   const Checkpoint& checkpoint_;
@@ -71,6 +83,8 @@ class Model {
   KvStore kv_;
   Workspace work_;
   std::vector<RopeTable> ropes_;
+  std::vector<float> k_factors_;
+  KvObservations* observed_ = nullptr;            // takes the statistics of steps while K factors are measured
   std::vector<std::vector<SequenceSpan>> spans_;  // per KV group, of the current step
 };
 

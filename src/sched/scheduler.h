@@ -104,6 +104,9 @@ class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(const SchedulerConfig& config, KvCacheConfig cache_config);
 
+  // What prefixes are found by beside their tokens; replaces the cache configuration's. Before the first submit().
+  void set_fingerprint(std::string fingerprint) { cache_.set_fingerprint(std::move(fingerprint)); }
+
   // The id of the first branch; branch j has this + j. Fails with kInvalidArgument (nonsense), kOutOfRange (can never
   // fit: too long for the context or the cache; with the counts) or kResourceExhausted (the queue is full: try later).
   Result<SequenceId> submit(SequenceSpec spec, int64_t now_ns);

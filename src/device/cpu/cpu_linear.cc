@@ -181,6 +181,23 @@ void apply_factors(float* head, const float* factors, int64_t dim, bool multiply
   for (int64_t i = 0; i < dim; ++i) head[i] = multiply ? head[i] * factors[i] : head[i] / factors[i];
 }
 
+void observe(const QkvArgs& args, bool is_q, int64_t index, const float* head) {
+  const int64_t dim = args.shape.head_dim;
+  const int64_t half = args.rope.dim / 2;
+  float* largest = args.statistics->k_largest_square + index * dim;
+  double* sums = args.statistics->q_sum_of_squares + index * dim;
+  for (int64_t i = 0; i < dim; ++i) {
+    const int64_t pair = i < half ? i + half : i - half;
+    const float other = i < 2 * half ? head[pair] * head[pair] : 0.0f;
+    const float square = i < half ? head[i] * head[i] + other : other + head[i] * head[i];
+    if (is_q) {
+      sums[i] += double{square};
+    } else {
+      if (!(square <= largest[i])) largest[i] = square;
+    }
+  }
+}
+
 std::vector<RowPlace> row_places(std::span<const SequenceSpan> spans, const KvLayer& kv) {
   std::vector<RowPlace> places;
   for (const SequenceSpan& span : spans) {
@@ -244,6 +261,7 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
             float* head = tile + m * width + h * dim;
             const int64_t index = first_head + h;
             bias_norm_rope(head, index, is_q ? args.q_bias : args.k_bias, is_q ? args.q_norm : args.k_norm, row, true);
+            if (args.statistics != nullptr) observe(args, is_q, index, head);
             if (args.k_factors != nullptr) {
               const int64_t kv_head = is_q ? index / (shape.heads / shape.kv_heads) : index;
               apply_factors(head, args.k_factors + kv_head * dim, dim, is_q);
