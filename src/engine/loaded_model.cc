@@ -38,26 +38,6 @@ Result<std::string> head_note(Model& model, const Tokenizer& tokenizer, DType he
   return std::string(text);
 }
 
-// Sets factors for K in int8 pages and says where they are from: the file, or the model's own K on the shipped text.
-Result<std::string> set_k_factors(Model& model, const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
-  const std::vector<float>& stored = checkpoint.notes().k_factors;
-  if (!stored.empty()) {
-    QUIRE_RETURN_IF_ERROR(check_k_factors(model.config(), stored, checkpoint.path()));
-    model.set_k_factors(stored);
-    return std::string("int8 KV: K factors from the model file");
-  }
-  const auto start = std::chrono::steady_clock::now();
-  QUIRE_ASSIGN_OR_RETURN(const auto passages, k_factor_passages(tokenizer));
-  QUIRE_ASSIGN_OR_RETURN(std::vector<float> factors, model.measure_k_factors(passages));
-  model.set_k_factors(std::move(factors));
-  size_t tokens = 0;
-  for (const std::vector<int32_t>& passage : passages) tokens += passage.size();
-  char text[120];
-  std::snprintf(text, sizeof text, "int8 KV: K factors from the shipped text, %zu tokens, %.2f s", tokens,
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  return std::string(text);
-}
-
 }  // namespace
 
 std::string kv_fingerprint(const ModelOptions& options, const Model& model) {
@@ -79,6 +59,25 @@ Result<std::vector<std::vector<int32_t>>> k_factor_passages(const Tokenizer& tok
     passages.push_back(std::move(tokens));
   }
   return passages;
+}
+
+Result<std::string> set_k_factors(Model& model, const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
+  const std::vector<float>& stored = checkpoint.notes().k_factors;
+  if (!stored.empty()) {
+    QUIRE_RETURN_IF_ERROR(check_k_factors(model.config(), stored, checkpoint.path()));
+    model.set_k_factors(stored);
+    return std::string("int8 KV: K factors from the model file");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  QUIRE_ASSIGN_OR_RETURN(const auto passages, k_factor_passages(tokenizer));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<float> factors, model.measure_k_factors(passages));
+  model.set_k_factors(std::move(factors));
+  size_t tokens = 0;
+  for (const std::vector<int32_t>& passage : passages) tokens += passage.size();
+  char text[120];
+  std::snprintf(text, sizeof text, "int8 KV: K factors from the shipped text, %zu tokens, %.2f s", tokens,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return std::string(text);
 }
 
 Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& config, const Tokenizer& tokenizer,

@@ -25,6 +25,10 @@ std::string kv_fingerprint(const ModelOptions& options, const Model& model);
 // What K factors of int8 pages are chosen on (Model::measure_k_factors): passages of the shipped calibration text.
 Result<std::vector<std::vector<int32_t>>> k_factor_passages(const Tokenizer& tokenizer);
 
+// Sets the factors for K of a model with int8 pages, none of which is in use yet: the file's, or else measured. Returns a
+// sentence for people that says which. Fails on factors that are not for such a model.
+Result<std::string> set_k_factors(Model& model, const Checkpoint& checkpoint, const Tokenizer& tokenizer);
+
 // `limits.weights` is set here. `progress` may be null.
 Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& config, const Tokenizer& tokenizer,
                                const ModelOptions& options, ModelLimits limits,

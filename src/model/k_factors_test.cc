@@ -57,7 +57,8 @@ KvObservations observe(const ModelConfig& config, const Sample& sample) {
     }
     for (int64_t head = 0; head < 4; ++head) {
       for (const Vector& query : sample.q)
-        seen.q_sum_of_squares[static_cast<size_t>(head * kDim) + d] += query[d] * query[d] + query[other] * query[other];
+        seen.q_sum_of_squares[static_cast<size_t>(head * kDim) + d] +=
+            query[d] * query[d] + query[other] * query[other];
     }
   }
   return seen;
@@ -109,7 +110,8 @@ TEST(KFactors, AreThePowersThatTheHeaderStates) {
   std::fill(seen.q_sum_of_squares.begin(), seen.q_sum_of_squares.end(), 2.0);
   for (const int64_t d : {int64_t{3}, 3 + kHalf}) {
     seen.k_largest_square[static_cast<size_t>(d)] = 256;  // K 16, in head 0
-    for (int64_t head = 2; head < 4; ++head) seen.q_sum_of_squares[static_cast<size_t>(head * kDim + d)] = 512;  // head 1
+    for (int64_t head = 2; head < 4; ++head)
+      seen.q_sum_of_squares[static_cast<size_t>(head * kDim + d)] = 512;  // head 1
   }
   const auto factors = choose_k_factors(config, seen);
   ASSERT_TRUE(factors.ok());
@@ -156,8 +158,8 @@ TEST(KFactors, HostileOnesAreRefused) {
   };
   refused(std::vector<float>(good.size() - 1, 1.0f), "255 K factors");
   refused(std::vector<float>(good.size() + 1, 1.0f), "need 256");
-  for (const float bad : {0.0f, -3.0f, 1e-9f, 1e9f, std::numeric_limits<float>::infinity(),
-                          std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float bad :
+       {0.0f, -3.0f, 1e-9f, 1e9f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     for (const int64_t channel : {int64_t{9}, 9 + kHalf}) {
       std::vector<float> factors = good;
       factors[static_cast<size_t>(kDim + channel)] = bad;

@@ -144,14 +144,17 @@ uint64_t test_seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
-class TinyEquality : public testing::TestWithParam<const char*> {};
+class TinyEquality : public testing::TestWithParam<std::pair<const char*, KvType>> {};
 
 TEST_P(TinyEquality, AnswersDoNotDependOnCompany) {
-  check_model(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + GetParam(), KvType::kBF16, kManyRequests, 512,
-              test_seed());
+  check_model(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + GetParam().first, GetParam().second,
+              kManyRequests, 512, test_seed());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, TinyEquality, testing::Values("llama-gqa-llama3rope", "gemma3", "qwen2"));
+INSTANTIATE_TEST_SUITE_P(Tiny, TinyEquality,
+                         testing::Values(std::pair("llama-gqa-llama3rope", KvType::kBF16),
+                                         std::pair("gemma3", KvType::kBF16), std::pair("qwen2", KvType::kBF16),
+                                         std::pair("gemma3", KvType::kI8), std::pair("qwen2", KvType::kI8)));
 
 class RealEquality : public testing::TestWithParam<std::pair<const char*, KvType>> {};
 

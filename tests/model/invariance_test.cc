@@ -99,6 +99,20 @@ void expect_same_bits(const std::vector<float>& got, const std::vector<float>& w
   }
 }
 
+// Sets K factors measured on two random passages, and returns them.
+std::vector<float> measure_factors(TestModel& model, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<int32_t>> passages(2, std::vector<int32_t>(30));
+  for (auto& passage : passages) {
+    for (int32_t& id : passage) id = static_cast<int32_t>(random() % static_cast<uint64_t>(model.vocab()));
+  }
+  const auto factors = model.model().measure_k_factors(passages);
+  EXPECT_TRUE(factors.ok()) << factors.status().message();
+  if (!factors.ok()) return {};
+  model.model().set_k_factors(*factors);
+  return *factors;
+}
+
 void check_invariance(const std::string& path, CpuDeviceOptions device, const std::vector<int64_t>& lengths,
                       uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -112,6 +126,8 @@ void check_invariance(const std::string& path, CpuDeviceOptions device, const st
   if (!solo.ok() && lacks_isa(solo.status())) GTEST_SKIP() << solo.status().message();
   ASSERT_TRUE(solo.ok()) << solo.status().message();
 
+  std::vector<float> factors;
+  if (device.kv == KvType::kI8) factors = measure_factors(**solo, seed);
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<float>> want;
   for (const int64_t length : lengths) {
@@ -126,6 +142,9 @@ void check_invariance(const std::string& path, CpuDeviceOptions device, const st
     options.page_seed = random() | 1;
     auto shared = TestModel::load(path, options);
     ASSERT_TRUE(shared.ok()) << shared.status().message();
+    if (device.kv == KvType::kI8) {
+      ASSERT_EQ(measure_factors(**shared, seed), factors);
+    }
     RandomSteps steps(**shared, ids, random);
     const auto& got = steps.run(512);
     for (size_t s = 0; s < ids.size(); ++s) {
@@ -180,6 +199,64 @@ TEST_P(LongInvariance, SplitsDoNotShow) {
 INSTANTIATE_TEST_SUITE_P(Tiny, LongInvariance,
                          testing::Combine(testing::Values("llama-mqa-sharded", "llama-gqa-llama3rope", "gemma3"),
                                           testing::ValuesIn(kEveryIsa), testing::ValuesIn(kEveryKvType)));
+
+class KFactorInvariance : public testing::TestWithParam<std::tuple<std::string, CpuDeviceOptions::Isa>> {
+ protected:
+  Result<std::unique_ptr<TestModel>> load(KvType kv, int threads, int64_t max_rows) const {
+    TestModelOptions options;
+    options.device = {.isa = std::get<1>(GetParam()), .threads = threads, .f32 = kv == KvType::kF32, .kv = kv};
+    options.max_rows = max_rows;
+    return TestModel::load(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/" + std::get<0>(GetParam()), options);
+  }
+};
+
+// Factors are part of what results depend on: they must not depend on how they came about.
+TEST_P(KFactorInvariance, FactorsDoNotDependOnThreadsStepsOrEarlierFactors) {
+  std::vector<float> want;
+  for (const auto& [threads, max_rows] : {std::pair(1, 512), std::pair(2, 512), std::pair(3, 7), std::pair(1, 1)}) {
+    auto model = load(KvType::kI8, threads, max_rows);
+    if (!model.ok() && lacks_isa(model.status())) GTEST_SKIP() << model.status().message();
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const std::vector<float> factors = measure_factors(**model, 3);
+    if (want.empty()) want = factors;
+    EXPECT_EQ(factors, want) << threads << " threads, steps of " << max_rows;
+    EXPECT_EQ(measure_factors(**model, 3), want) << "again, with factors set";
+    EXPECT_NE(measure_factors(**model, 4), want) << "on other passages";
+  }
+}
+
+// In exact arithmetic factors change nothing.
+TEST_P(KFactorInvariance, FactorsCancelOut) {
+  auto model = load(KvType::kF32, 2, 512);
+  if (!model.ok() && lacks_isa(model.status())) GTEST_SKIP() << model.status().message();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  std::vector<int32_t> ids(100);
+  std::iota(ids.begin(), ids.end(), 3);
+  const std::vector<float> want = (*model)->logits(ids, 0, 512);
+  const ModelConfig& config = (*model)->model().config();
+  std::mt19937_64 random(9);
+  std::uniform_real_distribution<float> exponent(-3, 3);
+  std::vector<float> factors(config.layers.size() * static_cast<size_t>(config.heads.kv_heads * config.heads.head_dim));
+  const auto half = static_cast<size_t>(config.rope_dim / 2);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const size_t channel = i % static_cast<size_t>(config.heads.head_dim);
+    factors[i] = channel >= half && channel < 2 * half ? factors[i - half] : std::exp(exponent(random));
+  }
+  (*model)->model().set_k_factors(factors);
+  const std::vector<float> got = (*model)->logits(ids, 0, 512);
+  double worst = 0;
+  double largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    worst = std::max(worst, std::abs(double{got[i]} - double{want[i]}));
+    largest = std::max(largest, std::abs(double{want[i]}));
+  }
+  EXPECT_LT(worst, 1e-4 * largest);
+  EXPECT_GT(worst, 0) << "the factors were not used";
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, KFactorInvariance,
+                         testing::Combine(testing::Values("llama-gqa-llama3rope", "gemma3", "qwen2"),
+                                          testing::ValuesIn(kEveryIsa)));
 
 // A pipeline of two stages gives what one pass over all layers gives.
 TEST(LayerRange, StagesComposeExactly) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/loaded_model.h"
 #include "engine/model_setup.h"
 #include "engine/tokenizer_source.h"
 #include "model/registry.h"
@@ -23,6 +24,9 @@ Result<std::unique_ptr<TestEngine>> TestEngine::create(const TestEngineOptions& 
   cache.hash_key = HashKey{1, 2};
   cache.fingerprint = "test";
   QUIRE_ASSIGN_OR_RETURN(auto model, Model::load(*engine->checkpoint_, config, std::move(device), limits, nullptr));
+  if (options.device.kv == KvType::kI8) {
+    QUIRE_RETURN_IF_ERROR(set_k_factors(*model, *engine->checkpoint_, *engine->tokenizer_).status());
+  }
   engine->runner_ = std::make_unique<Runner>(std::move(model), kScoreRows);
   engine->metrics_ = std::make_unique<EngineMetrics>("test");
   engine->timeline_ = std::make_unique<Timeline>(1000);
