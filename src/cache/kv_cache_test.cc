@@ -82,6 +82,9 @@ TEST(KvCache, RootsDifferBySaltAndFingerprint) {
   const Hash128 root = cache.new_sequence("").root;
   EXPECT_EQ(root, cache.new_sequence("").root);
   EXPECT_NE(root, cache.new_sequence("salt").root);
+  KvCache renamed = std::move(*KvCache::create(config));
+  renamed.set_fingerprint("other model");
+  EXPECT_NE(root, renamed.new_sequence("").root);
   config.fingerprint = "modelsalt";
   EXPECT_NE(KvCache::create(config)->new_sequence("").root, cache.new_sequence("salt").root) << "sizes are hashed too";
   config.fingerprint = "model";

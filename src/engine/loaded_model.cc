@@ -24,8 +24,8 @@ constexpr std::string_view kHeadText =
 
 // The text that K factors are chosen on: so many passages from all over the calibration text.
 constexpr size_t kPassages = 8;
-constexpr size_t kPassageTokens = 64;
-constexpr size_t kPassageBytes = 1024;
+constexpr size_t kPassageTokens = 32;
+constexpr size_t kPassageBytes = 512;
 
 Result<std::string> head_note(Model& model, const Tokenizer& tokenizer, DType head) {
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer.encode(kHeadText, {.add_special = true}));

@@ -4,7 +4,7 @@
 // A channel's factor is K^0.75 Q^-0.25, of the largest magnitude K and the root mean square Q of its rope pair over a
 // text. Errors of a score add up to s^2 sum(Q_d^2 f_d^2), where s, the scale, is the largest K_d / f_d of the token. That is
 // least for f = K if every channel reaches its largest in every token. Tokens differ, though: with s as a p-norm of the
-// K_d / f_d instead it is least for f^(p + 2) = K^p / Q^2, and p = 6 served best (docs/performance.md).
+// K_d / f_d instead it is least for f^(p + 2) = K^p / Q^2, and p = 6 served best (docs/performance.md, "KV types").
 // Pure functions; any thread.
 #pragma once
 

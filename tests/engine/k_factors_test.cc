@@ -180,7 +180,7 @@ TEST_P(KFactorQuality, Int8PagesAreAlmostF32Pages) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is missing";
   std::ifstream in(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/ppl/" + GetParam().golden + ".json");
   auto ids = nlohmann::json::parse(in)["ids"].get<std::vector<int32_t>>();
-  if (!full) ids.resize(700);
+  if (!full) ids.resize(513);
 
   TestModelOptions options;
   options.context = static_cast<int64_t>(ids.size());

@@ -46,7 +46,7 @@ class Layer {
     scale_rows(q_.values, kShape.heads, d, 1 / factor);
   }
 
-  std::vector<float> run(const float* k_factors) {
+  std::vector<float> run(const float* k_factors, const RopeRows& rope = {}, const QkvStatistics* statistics = nullptr) {
     const int64_t width = kShape.heads * kShape.head_dim;
     const WeightType readers[] = {DType::kF32};
     const auto in = activations(kHidden, readers);
@@ -68,10 +68,11 @@ class Layer {
                           .k = pack(k_),
                           .v = pack(v_),
                           .k_factors = k_factors,
+                          .statistics = statistics,
                           .q_norm = {},
                           .k_norm = {},
                           .shape = kShape,
-                          .rope = {},
+                          .rope = rope,
                           .spans = {&span, 1},
                           .kv = kv,
                           .q_out = q.data()});
@@ -83,6 +84,24 @@ class Layer {
                         .scratch = scratch.data(),
                         .out = out.get()});
     device_->linear(*out, pack(o_), result.data());
+    return result;
+  }
+
+  // Squared magnitudes of rope pairs (`half` of them, then single channels) of row `row`: [heads][head_dim].
+  std::vector<double> squares(bool of_q, int64_t row, int64_t half) const {
+    const Matrix& matrix = of_q ? q_ : k_;
+    std::vector<double> values(static_cast<size_t>(matrix.n));
+    for (size_t i = 0; i < values.size(); ++i) {
+      for (size_t j = 0; j < kHidden; ++j)
+        values[i] += double{matrix.values[i * kHidden + j]} * double{x_[static_cast<size_t>(row) * kHidden + j]};
+    }
+    std::vector<double> result(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto channel = static_cast<int64_t>(i) % kShape.head_dim;
+      const auto pair = static_cast<int64_t>(i) + (channel < half ? half : -half);
+      result[i] = values[i] * values[i];
+      if (channel < 2 * half) result[i] += values[static_cast<size_t>(pair)] * values[static_cast<size_t>(pair)];
+    }
     return result;
   }
 
@@ -152,6 +171,33 @@ TEST(KvTypes, FactorsOfKCancelOut) {
       EXPECT_GE(without, 4 * with);
     }
   }
+}
+
+TEST(KvTypes, StatisticsAreThoseOfRopePairs) {
+  constexpr int64_t kHalf = 24;  // pairs; 16 channels are not rotated
+  std::vector<float> cos(kRows * kHalf);
+  std::vector<float> sin(cos.size());
+  for (size_t i = 0; i < cos.size(); ++i) {
+    cos[i] = std::cos(0.37f * static_cast<float>(i));
+    sin[i] = std::sin(0.37f * static_cast<float>(i));
+  }
+  std::vector<float> largest(static_cast<size_t>(kShape.kv_heads * kShape.head_dim));
+  std::vector<double> sums(static_cast<size_t>(kShape.heads * kShape.head_dim));
+  const QkvStatistics statistics = {.k_largest_square = largest.data(), .q_sum_of_squares = sums.data()};
+  const std::vector<float> factors(largest.size(), 3.0f);
+  Layer layer(KvType::kI8);
+  for (const float* given : {static_cast<const float*>(nullptr), factors.data()})
+    layer.run(given, {.cos = cos.data(), .sin = sin.data(), .dim = 2 * kHalf}, &statistics);
+  std::vector<double> want_largest(largest.size());
+  std::vector<double> want_sums(sums.size());
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::vector<double> k = layer.squares(false, row, kHalf);
+    const std::vector<double> q = layer.squares(true, row, kHalf);
+    for (size_t i = 0; i < k.size(); ++i) want_largest[i] = std::max(want_largest[i], k[i]);
+    for (size_t i = 0; i < q.size(); ++i) want_sums[i] += 2 * q[i];  // of two runs, before the factors
+  }
+  for (size_t i = 0; i < largest.size(); ++i) EXPECT_NEAR(largest[i], want_largest[i], 1e-4 * want_largest[i]) << i;
+  for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], want_sums[i], 1e-4 * want_sums[i]) << i;
 }
 
 TEST(KvTypes, SizesAndNames) {
