@@ -30,7 +30,7 @@ int64_t step_rows(int64_t context);
 int64_t pages_per_sequence(const KvGroup& group, int64_t context);
 
 // The bookkeeping of so many pages a group for sequences of at most `context` tokens: paged, with prefix caching.
-// The caller sets hash key and fingerprint, where prompts of strangers or several models could meet.
+// The caller sets hash key and fingerprint (kv_fingerprint, loaded_model.h), where prompts of strangers or several models could meet.
 KvCacheConfig kv_cache_config(const ModelConfig& config, const std::vector<int64_t>& pages, int64_t context);
 
 // What the program takes without a model: stacks, heap, relocated tables (measured).
