@@ -53,7 +53,7 @@ std::string significant(double value) {
 }
 
 std::string with_error(const std::string& value, const std::optional<double>& error, int digits) {
-  return error.has_value() ? value + " +-" + fixed(*error, digits) : value;
+  return error.has_value() ? value + " ±" + fixed(*error, digits) : value;
 }
 
 Result<std::unique_ptr<EvalSubject>> open_subject(Options options, const std::string& name, bool exact) {
@@ -130,11 +130,18 @@ Result<Run> open_run(const Options& options) {
   return run;
 }
 
-std::string short_name(const EvalSubject& subject) { return model_name_of(subject.options().model_path); }
+// The file's name, or its path where two models have the same name.
+std::string short_name(const Run& run, const EvalSubject& subject) {
+  const std::string& path = subject.options().model_path;
+  const auto same = std::count_if(run.candidates.begin(), run.candidates.end(), [&](const auto& other) {
+    return model_name_of(other->options().model_path) == model_name_of(path);
+  });
+  return same > 1 ? path : model_name_of(path);
+}
 
 Status load(EvalSubject& subject, int64_t window) {
   ProgressLine line;
-  const std::string what = "loading " + short_name(subject);
+  const std::string what = "loading " + model_name_of(subject.options().model_path);
   QUIRE_RETURN_IF_ERROR(subject.load(window, [&](double fraction) { line.show(what, fraction); }));
   line.clear();
   for (const std::string& text : subject.load_notes()) note(text);
@@ -253,22 +260,22 @@ void print_likelihoods(const Run& run, const Evaluation& result) {
   std::vector<std::vector<std::string>> rows = {{"model", "perplexity"}};
   for (size_t i = 0; i < run.candidates.size(); ++i) {
     const Estimate ppl = perplexity(result.candidates[i]);
-    rows.push_back({short_name(*run.candidates[i]), with_error(fixed(ppl.value, 4), ppl.error, 4)});
+    rows.push_back({short_name(run, *run.candidates[i]), with_error(fixed(ppl.value, 4), ppl.error, 4)});
   }
   std::fputs(table_text(rows, "").c_str(), stdout);
 }
 
-std::vector<std::string> comparison_row(const EvalSubject& subject, const std::vector<WindowScore>& windows) {
+std::vector<std::string> comparison_row(const std::string& name, const std::vector<WindowScore>& windows) {
   const Estimate ppl = perplexity(windows);
   const Estimate ratio = perplexity_ratio(windows);
   const Estimate kl = mean_kl(windows);
   const Estimate top = top_agreement(windows);
   std::optional<double> top_error = top.error;
   if (top_error.has_value()) *top_error *= 100;
-  return {short_name(subject),
+  return {name,
           with_error(fixed(ppl.value, 4), ppl.error, 4),
           with_error(fixed(ratio.value, 5), ratio.error, 5),
-          kl.error.has_value() ? significant(kl.value) + " +-" + significant(*kl.error) : significant(kl.value),
+          kl.error.has_value() ? significant(kl.value) + " ±" + significant(*kl.error) : significant(kl.value),
           with_error(fixed(100 * top.value, 2), top_error, 2),
           significant(logprob_rms(windows)),
           significant(logprob_max(windows)),
@@ -281,14 +288,14 @@ void print_comparison(const Run& run, const Evaluation& result) {
   const Estimate ppl = perplexity(result.reference);
   rows.push_back({"reference", with_error(fixed(ppl.value, 4), ppl.error, 4), "1", "0", "100"});
   for (size_t i = 0; i < run.candidates.size(); ++i)
-    rows.push_back(comparison_row(*run.candidates[i], result.candidates[i]));
+    rows.push_back(comparison_row(short_name(run, *run.candidates[i]), result.candidates[i]));
   std::fputs(table_text(rows, "").c_str(), stdout);
   if (run.candidates.size() < 2) return;
-  rows = {{"KL beside that of " + short_name(*run.candidates.front()), "ratio", "95 % interval"}};
+  rows = {{"KL beside that of " + short_name(run, *run.candidates.front()), "ratio", "95 % interval"}};
   for (size_t i = 1; i < run.candidates.size(); ++i) {
     const auto interval = kl_ratio_interval(result.candidates[i], result.candidates.front());
     const double ratio = mean_kl(result.candidates[i]).value / mean_kl(result.candidates.front()).value;
-    rows.push_back({short_name(*run.candidates[i]), interval.has_value() ? fixed(ratio, 3) : "none",
+    rows.push_back({short_name(run, *run.candidates[i]), interval.has_value() ? fixed(ratio, 3) : "none",
                     interval.has_value() ? fixed(interval->low, 3) + " to " + fixed(interval->high, 3) : ""});
   }
   std::printf("\n%s", table_text(rows, "").c_str());

@@ -158,12 +158,13 @@ TEST(Evaluate, SaysWhyModelsCannotBeJudged) {
 
   TestModelOptions options;
   options.context = 40;
-  const auto other =
-      TestModel::load(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/llama-mha-spm", options);
+  const auto other = TestModel::load(std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/llama-mha-spm", options);
   ASSERT_TRUE(other.ok()) << other.status().message();
   const EvalModel spm = {.name = "llama-mha-spm", .model = &(*other)->model(), .max_rows = 512};
   const auto mismatch = evaluate(&base.model, std::span(&spm, 1), text, {});
-  EXPECT_NE(mismatch.status().message().find("llama-mha-spm: its vocabulary has 360 tokens, that of the model it is compared with 296"), std::string::npos);
+  EXPECT_NE(mismatch.status().message().find(
+                "llama-mha-spm: its vocabulary has 360 tokens, that of the model it is compared with 296"),
+            std::string::npos);
 }
 
 }  // namespace
