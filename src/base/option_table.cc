@@ -750,6 +750,12 @@ std::vector<OptionRow> input_rows() {
        .commands = kInspect | kBench | kEval,
        .section = kInputSection,
        .help = "print JSON: one object, or one a line where figures come one by one"},
+      {.name = "what-if",
+       .member = &Options::what_if,
+       .commands = kInspect,
+       .section = kInputSection,
+       .help = "show instead what the weights would take in other types, and how many sequences of --context tokens "
+               "(0: 4096) would fit"},
   };
 }
 

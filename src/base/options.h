@@ -122,6 +122,7 @@ struct Options {
   std::string now;
   bool jsonl = false;
   bool json = false;
+  bool what_if = false;
 };
 
 // What `run` samples with where neither the user nor the model says anything.

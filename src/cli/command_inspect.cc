@@ -10,6 +10,7 @@
 #include "cli/json_object.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
+#include "cli/what_if.h"
 #include "engine/memory_plan.h"
 #include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
@@ -220,6 +221,11 @@ Status command_inspect(const Invocation& invocation) {
   const Options& options = invocation.options;
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
+  if (options.what_if) {
+    QUIRE_ASSIGN_OR_RETURN(const WhatIf answer, what_if(*checkpoint, model_options(options, path)));
+    options.json ? print_what_if_json(answer) : print_what_if(answer);
+    return {};
+  }
   QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
                          plan_memory(*checkpoint, model_options(options, path), options.sequences));
   QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> chat_template, chat_template_source(*checkpoint));

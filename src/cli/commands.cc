@@ -31,7 +31,8 @@ The options under "Generation" are what requests get that do not say otherwise.
      R"(Reads headers only: architecture, tensors by type, chat template, and the memory plan for --context
 tokens of --sequences sequences.
 
-  quire inspect --model model.gguf --context 4096)",
+  quire inspect --model model.gguf --context 4096
+  quire inspect --model model.gguf --what-if)",
      command_inspect},
     {kTokenize, "tokenize", "[TEXT]", "show the tokens of a text",
      R"(Without TEXT, reads standard input.

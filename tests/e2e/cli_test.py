@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quire_runner import QUIRE, ROOT, TINY, environment, equal, jsonl, main, quire, refuse, succeed, tensor
 
-COMMANDS = ("run", "inspect", "tokenize", "template", "score", "pull")
+COMMANDS = ("run", "inspect", "tokenize", "template", "score", "eval", "pull")
 SUPPORTED = ("llama-gqa-llama3rope", "llama-linear-rope-bias", "llama-mha-spm", "llama-mqa-sharded", "llama-yarn",
              "qwen2", "gemma3")
 LLAMA = TINY / "llama-mqa-sharded"
