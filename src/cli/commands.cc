@@ -57,8 +57,8 @@ each id after the first, and the 20 most likely ids after the last, as [ID, LOGP
      command_score},
     {kEval, "eval", "", "judge models on a text, and what their approximations cost",
      R"(Prints the perplexity of --model, computed as llama.cpp's tool does: the text is cut into windows, and the
-tokens in the second half of each are scored. With --reference it also prints how far the model's distributions
-are from the reference's: the mean KL divergence, how often both find the same token most likely, and how much
+tokens in the second half of each are scored. With --reference it also prints how far the model is from that:
+the mean KL divergence of their distributions, how often both find the same token most likely, and how much
 log-probabilities and logits differ. With --also, every model is compared on the same tokens.
 
   quire eval --model model.gguf
