@@ -98,8 +98,7 @@ class Count {
       const std::optional<WeightType>& wanted = is_head ? scheme.head : is_embedding ? scheme.embedding : scheme.layers;
       const WeightType type = wanted.has_value() ? fitting(*wanted, tensor.columns()) : tensor.type();
       const std::string name = wanted.has_value() ? std::string(dtype_info(type.dtype).name) : tensor.type_name();
-      const int64_t bytes =
-          wanted.has_value() ? stored_bytes(type, tensor.rows(), tensor.columns()) : tensor.bytes;
+      const int64_t bytes = wanted.has_value() ? stored_bytes(type, tensor.rows(), tensor.columns()) : tensor.bytes;
       weights.file_bytes += bytes;
       if (is_head || !is_embedding) weights.packed_bytes += device_.packed_bytes(type, tensor.rows(), tensor.columns());
       if (is_embedding) embedding = name;

@@ -19,14 +19,14 @@ struct WhatIf {
     int64_t bytes_per_sequence = 0;  // of `context` tokens, in whole pages
   };
   struct Weights {
-    std::string name;            // "INT4, groups of 128"
-    std::string tables;          // what the embedding and the output matrix are then: "F16", "Q4_0, Q6_K"
-    double bits = 0;             // a weight of the layers' matrices, with its share of scales and zero points
-    int64_t layer_bytes = 0;     // of the layers' matrices, on disk
-    int64_t file_bytes = 0;      // of all tensors
-    int64_t packed_bytes = 0;    // in memory; the embedding stays in the mapped file, unless it is the head as well
-    int64_t other_bytes = 0;     // workspace, tokenizer, the program
-    bool fits = false;           // without any sequence
+    std::string name;                // "INT4, groups of 128"
+    std::string tables;              // what the embedding and the output matrix are then: "F16", "Q4_0, Q6_K"
+    double bits = 0;                 // a weight of the layers' matrices, with its share of scales and zero points
+    int64_t layer_bytes = 0;         // of the layers' matrices, on disk
+    int64_t file_bytes = 0;          // of all tensors
+    int64_t packed_bytes = 0;        // in memory; the embedding stays in the mapped file, unless it is the head as well
+    int64_t other_bytes = 0;         // workspace, tokenizer, the program
+    bool fits = false;               // without any sequence
     std::vector<int64_t> sequences;  // that fit beside it, for each of `kv`
   };
 
