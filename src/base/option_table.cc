@@ -66,6 +66,15 @@ std::vector<OptionRow> model_rows() {
            "loading",
        .choices = {"auto", "bf16", "f16", "int8", "f32"},
        .in_environment = true},
+      {.name = "k-factors",
+       .member = &Options::k_factors,
+       .commands = kComputes,
+       .section = kModelSection,
+       .value_name = "MODE",
+       .help =
+           "of int8 KV; on: even out the channels of K by factors from the model file, or else from a text of quire's "
+           "own; off: for measuring what they gain",
+       .choices = {"on", "off"}},
       {.name = "isa",
        .member = &Options::isa,
        .commands = kWithModel | kQuantize,
@@ -235,6 +244,16 @@ std::vector<OptionRow> quantize_rows() {
        .help = "tokens of a sequence",
        .minimum = 16,
        .maximum = 8192},
+      {.name = "proof-tokens",
+       .member = &Options::proof_tokens,
+       .commands = kQuantize,
+       .section = kQuantizeSection,
+       .value_name = "N",
+       .help =
+           "tokens of quire's evaluation text on which the result is compared with the original, for the proof that is "
+           "kept in it; 0: no proof",
+       .minimum = 0,
+       .maximum = 1 << 24},
   };
 }
 
@@ -586,6 +605,21 @@ std::vector<OptionRow> request_rows() {
 
 std::vector<OptionRow> server_rows() {
   return {
+      {.name = "max-kl",
+       .member = &Options::max_kl,
+       .commands = kServe,
+       .section = kServerSection,
+       .value_name = "NATS",
+       .help = "serve only a model whose distributions are this near to the original's: the mean KL divergence of the "
+               "proof in its file, plus what the KV cache adds, measured for 8 s at start",
+       .unset_text = "nothing is asked",
+       .minimum = 0,
+       .in_environment = true},
+      {.name = "warn",
+       .member = &Options::warn,
+       .commands = kServe,
+       .section = kServerSection,
+       .help = "go on, with a warning, where --max-kl is not met"},
       {.name = "host",
        .member = &Options::host,
        .commands = kServe,
@@ -689,6 +723,20 @@ std::vector<OptionRow> eval_rows() {
        .help = "tokens that the text is cut into, an even number; those after the middle of each are scored",
        .minimum = 4,
        .maximum = 1 << 20},
+      {.name = "score",
+       .member = &Options::score,
+       .commands = kEval,
+       .section = kEvalSection,
+       .value_name = "PART",
+       .help = "half: the tokens after the middle of each window, as llama.cpp's perplexity tool does; all: every "
+               "token but "
+               "the first",
+       .choices = {"half", "all"}},
+      {.name = "store",
+       .member = &Options::store,
+       .commands = kEval,
+       .section = kEvalSection,
+       .help = "with --reference: keep the result in the model, which quire wrote, as its proof (serve --max-kl)"},
       {.name = "tokens",
        .member = &Options::tokens,
        .commands = kEval,

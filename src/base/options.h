@@ -29,6 +29,7 @@ struct Options {
   std::string adapt_threads = "on";
   std::string attention = "flash";
   std::string activation_scales = "exact";
+  std::string k_factors = "on";
   std::string head = "as-stored";
   std::string pack_cache;
   int64_t threads = 0;  // 0: the cores this process may use
@@ -79,6 +80,8 @@ struct Options {
   std::vector<std::string> api_key;
   std::string api_key_file;
   bool insecure = false;
+  std::optional<double> max_kl;  // absent: nothing is asked of the model
+  bool warn = false;
   int64_t max_connections = 1024;
   int64_t max_body_mib = 16;
   double drain_s = 30.0;
@@ -92,6 +95,8 @@ struct Options {
   int64_t repeats = 3;
 
   // What `eval` judges, and on what.
+  std::string score = "half";
+  bool store = false;
   std::string reference;          // empty: none
   std::vector<std::string> also;  // further models
   std::string text;               // a file; empty: the text that comes with quire
@@ -112,6 +117,7 @@ struct Options {
   std::string calibration;  // empty: the shipped text
   int64_t calibration_sequences = 128;
   int64_t calibration_length = 512;
+  int64_t proof_tokens = 8192;
 
   // What is read and how it is answered.
   std::string system;

@@ -93,7 +93,7 @@ Result<Bench> open(const ModelOptions& options, const std::vector<ModelWork>& wo
     if (table) bench.head_weights = values;
   }
   QUIRE_ASSIGN_OR_RETURN(bench.model, Model::load(*bench.checkpoint, config, std::move(device), limits, nullptr));
-  if (options.kv_dtype == KvDtype::kInt8) {
+  if (options.kv_dtype == KvDtype::kInt8 && options.k_factors) {
     // As when serving: what factors cost is timed too. Which ones makes no difference.
     const std::vector<std::vector<int32_t>> passages = {{0, 1, 2, 3}};
     QUIRE_ASSIGN_OR_RETURN(std::vector<float> factors, bench.model->measure_k_factors(passages));

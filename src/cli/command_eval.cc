@@ -18,7 +18,9 @@
 #include "cli/terminal.h"
 #include "engine/model_setup.h"
 #include "eval/evaluate.h"
+#include "eval/proof.h"
 #include "eval/subject.h"
+#include "formats/store_notes.h"
 #include "text/shipped_texts.h"
 
 namespace quire {
@@ -119,6 +121,7 @@ Result<Run> open_run(const Options& options) {
   const EvalSubject& first = *run.candidates.front();
   QUIRE_ASSIGN_OR_RETURN(
       run.text, EvalText::create(run.text_name, run.text_bytes, first.tokenizer(), options.window, options.tokens));
+  if (options.score == "all") run.text.score_all();
   if (!options.reference.empty()) {
     const std::string& name = options.reference == "plain" ? options.model : options.reference;
     QUIRE_ASSIGN_OR_RETURN(run.reference, open_subject(options, name, true));
@@ -242,9 +245,10 @@ void print_header(const Run& run, const Evaluation& result) {
   std::vector<std::vector<std::string>> rows = {
       {"text", run.text_name + ", " + bytes_text(static_cast<int64_t>(run.text_bytes.size())) + ", sha256 " +
                    run.text_sha256.substr(0, 16)},
-      {"tokens", count_text(run.text.text_tokens()) + ", read in " + counted(result.windows, "window") + " of " +
-                     count_text(run.text.window()) + "; " + count_text(result.windows * run.text.scored_per_window()) +
-                     " scored, those in the second halves"}};
+      {"tokens",
+       count_text(run.text.text_tokens()) + ", read in " + counted(result.windows, "window") + " of " +
+           count_text(run.text.window()) + "; " + count_text(result.windows * run.text.scored_per_window()) +
+           (run.text.first_row() > 0 ? " scored, those in the second halves" : " scored, all but the first")}};
   const auto add = [&](const char* role, const EvalSubject& subject) {
     std::string kernels;
     for (const std::string& kernel : subject.kernels()) kernels += (kernels.empty() ? "" : ", ") + kernel;
@@ -305,10 +309,17 @@ void print_comparison(const Run& run, const Evaluation& result) {
 
 Status command_eval(const Invocation& invocation) {
   const Options& options = invocation.options;
+  if (options.store && options.reference.empty())
+    return invalid_argument("--store keeps a comparison: give the model's original as --reference");
   QUIRE_ASSIGN_OR_RETURN(Run run, open_run(options));
   if (run.reference != nullptr) QUIRE_RETURN_IF_ERROR(load(*run.reference, options.window));
   for (const auto& candidate : run.candidates) QUIRE_RETURN_IF_ERROR(load(*candidate, options.window));
   QUIRE_ASSIGN_OR_RETURN(const Evaluation result, judge(run));
+  if (options.store) {
+    const Proof proof = proof_of(result, run.text, run.text_name, run.text_sha256);
+    QUIRE_RETURN_IF_ERROR(
+        store_notes(run.candidates.front()->checkpoint(), {.proof = proof_text(proof), .k_factors = {}}));
+  }
   if (options.json) {
     print_json(run, result);
     return {};

@@ -13,6 +13,9 @@
 #include "cli/model_source.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
+#include "eval/kv_divergence.h"
+#include "eval/proof.h"
+#include "formats/checkpoint.h"
 #include "server/server.h"
 
 namespace quire {
@@ -86,6 +89,34 @@ Result<EngineOptions> engine_options(const Options& options, const std::string& 
   return engine;
 }
 
+constexpr double kKvSeconds = 8;
+
+// Whether the model is as near to its original as --max-kl asks; the message says what was found.
+Status check_divergence(const Options& options, const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
+  if (checkpoint->notes().proof.empty()) {
+    return invalid_argument("--max-kl: " + path +
+                            " holds no proof of what quantization cost it; make one with `quire " + "eval --model " +
+                            path + " --reference ORIGINAL --compute f32 --store`, or go on with --warn");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const Proof proof, parse_proof(checkpoint->notes().proof, path));
+  QUIRE_ASSIGN_OR_RETURN(const KvDivergence kv, measure_kv_divergence(model_options(options, path), kKvSeconds));
+  char found[200];
+  std::snprintf(found, sizeof found, "KL divergence %.3g nats in its proof, and at most %.3g of KV over %lld tokens",
+                proof.kl, kv.kl_upper, static_cast<long long>(kv.tokens));
+  const double total = proof.kl + kv.kl_upper;
+  char limit[80];
+  std::snprintf(limit, sizeof limit, "%.3g of --max-kl %.3g", total, *options.max_kl);
+  if (total <= *options.max_kl) {
+    note(path + ": " + found + ": " + limit);
+    return {};
+  }
+  return invalid_argument(
+      path + ": " + found + ": " + limit +
+      ", which is more; quantize it with more bits or another scheme, use --kv-dtype bf16, or go on "
+      "with --warn");
+}
+
 void print_plan(const Engine& engine) {
   const KvPlan& plan = engine.plan();
   std::fprintf(stderr, "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; context %s tokens\n",
@@ -115,6 +146,11 @@ Status command_serve(const Invocation& invocation) {
   QUIRE_ASSIGN_OR_RETURN(const EngineOptions running, engine_options(options, path, serving.model_names.front()));
   // The port first: it is the cheaper of the two to fail, and clients may connect while the model loads.
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::bind(serving));
+  if (options.max_kl.has_value()) {
+    const Status near = check_divergence(options, path);
+    if (!near.ok() && !options.warn) return near;
+    if (!near.ok()) note("warning: " + near.message());
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(running));
   print_plan(*engine);
   print_welcome(*server, serving, engine->chat_template() != nullptr);

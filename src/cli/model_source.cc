@@ -93,6 +93,7 @@ ModelOptions model_options(const Options& options, std::string path) {
   return {.model_path = std::move(path),
           .compute = compute_mode(options.compute),
           .kv_dtype = kv_dtype(options.kv_dtype),
+          .k_factors = options.k_factors == "on",
           .isa = isa(options.isa),
           .threads = static_cast<int>(options.threads),
           .adapt_threads = options.adapt_threads == "on",

@@ -92,7 +92,7 @@ Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& 
         (loaded.model->weights_from_packed_file() ? "weights copied from " : "packed weights kept in ") +
         limits.weights.packed_file);
   }
-  if (options.kv_dtype == KvDtype::kInt8) {
+  if (options.kv_dtype == KvDtype::kInt8 && options.k_factors) {
     QUIRE_ASSIGN_OR_RETURN(std::string note, set_k_factors(*loaded.model, checkpoint, tokenizer));
     loaded.notes.push_back(std::move(note));
   }

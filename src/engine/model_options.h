@@ -23,6 +23,7 @@ struct ModelOptions {
   std::string model_path;  // a .gguf file or a checkpoint directory
   ComputeMode compute = ComputeMode::kDefault;
   KvDtype kv_dtype = KvDtype::kAuto;  // bf16, or f32 with f32 activations
+  bool k_factors = true;              // of int8 KV (model/k_factors.h)
   Isa isa = Isa::kAuto;
   int threads = 0;            // 0: the cores this process may use
   bool adapt_threads = true;  // use fewer while other programs take cores

@@ -85,6 +85,14 @@ Status EvalSubject::load(int64_t window, const std::function<void(double)>& prog
   return {};
 }
 
+Status EvalSubject::load_sharing(const EvalSubject& owner, int64_t window) {
+  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_));
+  ModelLimits limits = limits_for(config_, window);
+  limits.weights = weight_options(options_);
+  QUIRE_ASSIGN_OR_RETURN(model_, Model::share(*owner.model_, std::move(device), limits));
+  return {};
+}
+
 Status check_same_vocabulary(const EvalSubject& reference, const EvalSubject& candidate, std::string_view sample) {
   const std::string both = candidate.options().model_path + " and " + reference.options().model_path;
   if (candidate.vocab_size() != reference.vocab_size()) {

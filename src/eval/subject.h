@@ -30,6 +30,8 @@ class EvalSubject {
   // Memory that load() will take, from headers alone. Fails on a window longer than the model's context.
   Result<int64_t> planned_bytes(int64_t window) const;
   Status load(int64_t window, const std::function<void(double)>& progress);
+  // The same with the weights of `owner`, a subject of the same file and compute mode, which must outlive this.
+  Status load_sharing(const EvalSubject& owner, int64_t window);
 
   const ModelOptions& options() const { return options_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }

@@ -28,6 +28,7 @@ Result<EvalText> EvalText::from_tokens(std::string_view name, std::vector<int32_
   }
   EvalText result;
   result.window_ = window;
+  result.first_row_ = window / 2;
   result.text_tokens_ = static_cast<int64_t>(tokens.size());
   const int64_t read = max_tokens > 0 ? std::min(max_tokens, result.text_tokens_) : result.text_tokens_;
   if (read < window) {

@@ -26,6 +26,10 @@ class EvalText {
   static Result<EvalText> from_tokens(std::string_view name, std::vector<int32_t> tokens, int32_t bos, int64_t window,
                                       int64_t max_tokens);
 
+  // Scores the tokens of first halves too, which have less before them: twice the tokens for the same work, and no longer
+  // what llama.cpp's tool prints.
+  void score_all() { first_row_ = 0; }
+
   int64_t window() const { return window_; }
   int64_t windows() const { return static_cast<int64_t>(tokens_.size()) / window_; }
   int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }  // in windows
@@ -35,11 +39,12 @@ class EvalText {
   }
 
   // Rows of a window whose logits are compared with the token after them: [first_row(), window() - 1).
-  int64_t first_row() const { return window_ / 2; }
+  int64_t first_row() const { return first_row_; }
   int64_t scored_per_window() const { return window_ - 1 - first_row(); }
 
  private:
   int64_t window_ = 0;
+  int64_t first_row_ = 0;
   int64_t text_tokens_ = 0;
   std::vector<int32_t> tokens_;  // of all windows, BOS in place
 };

@@ -82,4 +82,20 @@ std::string notes_file_text(const CheckpointNotes& notes, const std::string& sch
          "\n}\n";
 }
 
+Result<std::string> changed_notes_text(const std::string& text, const CheckpointNotes& notes,
+                                       const std::string& where) {
+  QUIRE_RETURN_IF_ERROR(check_json_object(text, where));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  CheckpointNotes merged = notes;
+  if (const auto proof = json.find("proof"); merged.proof.empty() && proof != json.end()) merged.proof = proof->dump();
+  if (const auto factors = json.find("k_factors"); merged.k_factors.empty() && factors != json.end()) {
+    for (const Json& value : *factors) {
+      if (!value.is_number()) return corrupt(where + ": \"k_factors\" holds something that is not a number");
+      merged.k_factors.push_back(value.get<float>());
+    }
+  }
+  const auto scheme = json.find("scheme");
+  return notes_file_text(merged, scheme != json.end() && scheme->is_string() ? scheme->get<std::string>() : "");
+}
+
 }  // namespace quire

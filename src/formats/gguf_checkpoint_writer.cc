@@ -20,7 +20,6 @@
 namespace quire {
 namespace {
 
-constexpr size_t kProofRoom = 2048;
 constexpr uint64_t kQuantizationVersion = 2;  // of ggml's block layouts
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 

@@ -19,12 +19,28 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const M
                                            const std::function<void(double)>& progress) {
   std::unique_ptr<Model> model(new Model(checkpoint, config, std::move(device)));
   QUIRE_ASSIGN_OR_RETURN(model->weights_, load_weights(config, checkpoint, limits.weights, *model->device_, progress));
-  model->device_->tune(model->weights_.head);
-  QUIRE_ASSIGN_OR_RETURN(model->kv_, KvStore::create(config, *model->device_, limits.kv_pages, limits.touch_kv));
-  QUIRE_ASSIGN_OR_RETURN(
-      model->work_, Workspace::create(config, linear_readers(config, checkpoint, limits.weights.head), limits.workspace,
-                                      *model->device_));
+  QUIRE_RETURN_IF_ERROR(model->allocate(limits));
   return model;
+}
+
+Result<std::unique_ptr<Model>> Model::share(const Model& owner, std::unique_ptr<Device> device,
+                                            const ModelLimits& limits) {
+  QUIRE_CHECK(device->layout() == owner.device_->layout());
+  std::unique_ptr<Model> model(new Model(owner.checkpoint_, owner.config_, std::move(device)));
+  model->weights_.embedding = owner.weights_.embedding;
+  model->weights_.output_norm = owner.weights_.output_norm;
+  model->weights_.head = owner.weights_.head;
+  model->weights_.layers = owner.weights_.layers;
+  QUIRE_RETURN_IF_ERROR(model->allocate(limits));
+  return model;
+}
+
+Status Model::allocate(const ModelLimits& limits) {
+  device_->tune(weights_.head);
+  QUIRE_ASSIGN_OR_RETURN(kv_, KvStore::create(config_, *device_, limits.kv_pages, limits.touch_kv));
+  QUIRE_ASSIGN_OR_RETURN(work_, Workspace::create(config_, linear_readers(config_, checkpoint_, limits.weights.head),
+                                                  limits.workspace, *device_));
+  return {};
 }
 
 void Model::forward(const StepInput& input) {

@@ -36,6 +36,11 @@ class Model {
                                              std::unique_ptr<Device> device, const ModelLimits& limits,
                                              const std::function<void(double)>& progress);
 
+  // The same weights with KV pages of another type: `owner`, which must outlive this, keeps them. The device must pack as
+  // the owner's does.
+  static Result<std::unique_ptr<Model>> share(const Model& owner, std::unique_ptr<Device> device,
+                                              const ModelLimits& limits);
+
   // Runs a step; its rows are at most limits.workspace.max_rows. Cannot fail: what could was checked at load.
   void forward(const StepInput& input);
 
@@ -69,6 +74,7 @@ class Model {
 
  private:
   Model(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device);
+  Status allocate(const ModelLimits& limits);
 
   void embed(const StepInput& input, int64_t rows);
   void fill_rope(const StepInput& input, int64_t rows);

@@ -12,8 +12,7 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
   const int64_t rows = w.limits.max_rows;
   const HeadShape& shape = config.heads;
   auto activations = [&](int64_t k, const std::vector<WeightType>& types) -> std::unique_ptr<Activations> {
-    const ActivationShape each = {
-        .max_rows = rows, .k = k, .readers = types, .keep_values = w.limits.keep_inputs};
+    const ActivationShape each = {.max_rows = rows, .k = k, .readers = types, .keep_values = w.limits.keep_inputs};
     std::byte* memory = arena.take<std::byte>(sizes.activation_bytes(each));
     return device == nullptr ? nullptr : device->make_activations(each, memory);
   };

@@ -14,8 +14,8 @@
 namespace quire {
 
 struct WorkspaceLimits {
-  int64_t max_rows = 512;   // rows of a step
-  int64_t max_context = 0;  // tokens of a sequence
+  int64_t max_rows = 512;    // rows of a step
+  int64_t max_context = 0;   // tokens of a sequence
   bool keep_inputs = false;  // of linears, in f32 (Activations::values)
 };
 

@@ -42,8 +42,8 @@ float search_scale(const float* values, const float* importance, int n, int step
     float products = 0;
     float squares = 0;
     for (int i = 0; i < n; ++i) {
-      const float code = std::clamp(std::nearbyint(inverse * values[i]), static_cast<float>(-steps),
-                                    static_cast<float>(steps - 1));
+      const float code =
+          std::clamp(std::nearbyint(inverse * values[i]), static_cast<float>(-steps), static_cast<float>(steps - 1));
       products += importance[i] * values[i] * code;
       squares += importance[i] * code * code;
     }
@@ -110,8 +110,7 @@ GroupParams search_affine(const float* values, const float* importance, int n, i
     const GroupParams start = {.scale = range / steps, .offset = least};
     LineFit line;
     for (int i = 0; i < n; ++i) {
-      line.add(importance[i], values[i],
-               static_cast<float>(nearest_code(start, 1 / start.scale, levels, values[i])));
+      line.add(importance[i], values[i], static_cast<float>(nearest_code(start, 1 / start.scale, levels, values[i])));
     }
     const GroupParams found = line.solve(offset_limit);
     if (!(found.scale > 0)) continue;

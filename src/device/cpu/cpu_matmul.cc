@@ -8,8 +8,8 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kStretch = 512;    // of k that is packed at a time
-constexpr int64_t kBlockRows = 96;   // of a block of the result: its packed operands
+constexpr int64_t kStretch = 512;       // of k that is packed at a time
+constexpr int64_t kBlockRows = 96;      // of a block of the result: its packed operands
 constexpr int64_t kBlockColumns = 128;  // fit a core's L2 cache
 static_assert(kBlockRows % kMatMulRows == 0 && kBlockColumns % kMatMulColumns == 0);
 
