@@ -389,7 +389,8 @@ TEST(CheckpointWriter, GgufMetadataIsCarriedOverAsItIs) {
   const auto source = open_checkpoint(dir.write("in.gguf", model.bytes()));
   ASSERT_NE(source, nullptr);
   EXPECT_EQ(source->notes().proof, "{\"old\": true}");
-  CheckpointTarget target = target_of(Format::kGguf, DType::kBF16);
+  CheckpointTarget target = target_of(Format::kGguf);
+  target.dtype = [](const TensorRef& tensor) { return tensor.name.starts_with("blk.") ? DType::kBF16 : DType::kF32; };
   target.scheme = "rtn";
   ASSERT_TRUE(write_plain(*source, target, dir.path() + "/out.gguf").ok());
   const std::string bytes = contents(dir.path() + "/out.gguf");

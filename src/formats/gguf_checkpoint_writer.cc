@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kQuantizationVersion = 2;  // of ggml's block layouts
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
-// general.file_type of a file whose matrices are mostly of this type (llama.cpp's llama_ftype; of K types the "M" mixture).
+// general.file_type of a file whose linears are mostly of this type (llama.cpp's llama_ftype; of K types the "M" mixture).
 uint64_t file_type(DType dtype) {
   constexpr std::array<std::pair<DType, uint64_t>, kDTypeCount> kFileTypes = {{{DType::kF32, 0},
                                                                                {DType::kF16, 1},
@@ -118,7 +118,7 @@ class GgufCheckpointWriter final : public CheckpointWriter {
                            std::string(info.name) + " cannot hold: it has blocks of " +
                            std::to_string(info.block_elements));
       }
-      if (tensor.rank > 1) bytes_of_[stored.dtype] += stored.bytes();
+      if (tensor.rank > 1 && tensor.name.starts_with("blk.")) bytes_of_[stored.dtype] += stored.bytes();
       plan(tensor.name, stored, tensor.rank);
     }
     return {};
@@ -192,7 +192,7 @@ class GgufCheckpointWriter final : public CheckpointWriter {
   std::string path_;
   std::vector<GgufTensorPlan> plans_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
-  std::map<DType, int64_t> bytes_of_;  // of matrices
+  std::map<DType, int64_t> bytes_of_;  // of linears of layers
   std::set<std::string, std::less<>> missing_;
   std::optional<GgufWriter> file_;
 };

@@ -199,12 +199,20 @@ class ConfigMaker {
   // Qwen2's are implied by its class.
   Status add_biases() {
     if (h_.architecture == "qwen2") return {};
-    const auto has = [&](const char* module) {
-      return source_.find("blk.0." + std::string(module) + ".bias") != nullptr;
+    const auto layers_with = [&](std::string_view module) {
+      int64_t count = 0;
+      for (int64_t layer = 0; layer < h_.layers; ++layer) {
+        count += source_.find("blk." + std::to_string(layer) + "." + std::string(module) + ".bias") != nullptr;
+      }
+      return count;
     };
-    const bool attention = has("attn_q"), mlp = has("ffn_gate");
-    const bool together = attention == has("attn_k") && attention == has("attn_v") && attention == has("attn_output") &&
-                          mlp == has("ffn_up") && mlp == has("ffn_down");
+    const bool attention = layers_with("attn_q") > 0, mlp = layers_with("ffn_gate") > 0;
+    bool together = true;
+    for (const std::string_view module :
+         {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+      const bool wanted = module.starts_with("attn") ? attention : mlp;
+      together = together && layers_with(module) == (wanted ? h_.layers : 0);
+    }
     if (!together || ((mistral() || gemma()) && (attention || mlp))) {
       return impossible("only some of the linears have a bias");
     }
