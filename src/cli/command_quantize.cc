@@ -11,14 +11,10 @@
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
-#include "engine/loaded_model.h"
 #include "engine/model_setup.h"
 #include "engine/tokenizer_export.h"
 #include "engine/tokenizer_source.h"
-#include "eval/evaluate.h"
-#include "eval/proof.h"
-#include "eval/subject.h"
-#include "formats/store_notes.h"
+#include "eval/prove.h"
 #include "model/registry.h"
 #include "quantize/job.h"
 #include "text/shipped_texts.h"
@@ -134,52 +130,28 @@ QuantizeProgress progress_on(ProgressLine& line, const InterruptScope& interrupt
           .cancelled = [&interrupt] { return interrupt.interrupted(); }};
 }
 
-constexpr int64_t kProofWindow = 512;
-
-// Compares the result with the original, and keeps that and the K factors of the result in it. Where memory does not
-// suffice for both models there is no proof, which is said.
+// Compares the result with the original, and keeps that in it.
 Status prove(const Options& options, const std::string& original, const std::string& out) {
-  ModelOptions exact = exact_options(model_options(options, out));
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EvalSubject> candidate, EvalSubject::open(exact));
-  exact.model_path = original;
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EvalSubject> reference, EvalSubject::open(exact));
-  const std::string name = "evaluation.txt of quire";
-  QUIRE_ASSIGN_OR_RETURN(EvalText text, EvalText::create(name, evaluation_text(), candidate->tokenizer(), kProofWindow,
-                                                         options.proof_tokens));
-  text.score_all();
-  int64_t needed = 0;
-  for (const EvalSubject* subject : {candidate.get(), reference.get()}) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, subject->planned_bytes(kProofWindow));
-    needed += bytes;
-  }
-  const int64_t available = available_memory_bytes();
-  if (needed > available) {
-    note("no proof: comparing both models needs " + bytes_text(needed) + ", " + bytes_text(available) +
-         " are available; `quire eval --model " + out + " --reference " + original + " --store` makes it later");
-    return {};
-  }
   const InterruptScope interrupt;
   ProgressLine line;
-  line.show("comparing with the original", 0);
-  QUIRE_RETURN_IF_ERROR(candidate->load(kProofWindow, nullptr));
-  QUIRE_RETURN_IF_ERROR(reference->load(kProofWindow, nullptr));
-  CheckpointNotes notes;
-  QUIRE_ASSIGN_OR_RETURN(const auto passages, k_factor_passages(candidate->tokenizer()));
-  QUIRE_ASSIGN_OR_RETURN(notes.k_factors, candidate->model().measure_k_factors(passages));
-  const EvalModel before = {.name = original, .model = &reference->model(), .max_rows = kEvalStepRows};
-  const EvalModel after = {.name = out, .model = &candidate->model(), .max_rows = kEvalStepRows};
-  QUIRE_ASSIGN_OR_RETURN(const Evaluation result,
-                         evaluate(&before, {&after, 1}, text, {.progress = [&](double fraction) {
-                           line.show("comparing with the original", fraction);
-                           return !interrupt.interrupted();
-                         }}));
+  const Result<Proof> proof = prove_quantization({.options = model_options(options, out),
+                                                  .original = original,
+                                                  .tokens = options.proof_tokens,
+                                                  .text_sha256 = bytes_sha256(evaluation_text()),
+                                                  .progress = [&](double fraction) {
+                                                    line.show("comparing with the original", fraction);
+                                                    return !interrupt.interrupted();
+                                                  }});
   line.clear();
-  const Proof proof = proof_of(result, text, name, bytes_sha256(evaluation_text()));
-  notes.proof = proof_text(proof);
-  QUIRE_RETURN_IF_ERROR(store_notes(candidate->checkpoint(), notes));
+  if (proof.status().code() == StatusCode::kResourceExhausted) {
+    note("no proof: " + proof.status().message() + "; `quire eval --model " + out + " --reference " + original +
+         " --compute f32 --store` makes it later");
+    return {};
+  }
+  if (!proof.ok()) return proof.status();
   std::printf("perplexity %.3f, of the original %.3f; mean KL divergence %.4f nats, at most %.4f (%s)\n",
-              proof.perplexity, proof.perplexity_of_original, proof.kl, proof.kl_upper,
-              counted(proof.tokens, "token").c_str());
+              proof->perplexity, proof->perplexity_of_original, proof->kl, proof->kl_upper,
+              counted(proof->tokens, "token").c_str());
   return {};
 }
 
