@@ -13,9 +13,10 @@ namespace {
 
 constexpr int64_t kWindow = 512;
 
-bool exact_kv(const ModelOptions& options) {
-  return options.kv_dtype == KvDtype::kF32 ||
-         (options.kv_dtype == KvDtype::kAuto && options.compute == ComputeMode::kF32);
+// The type that auto stands for.
+KvDtype kv_of(const ModelOptions& options) {
+  if (options.kv_dtype != KvDtype::kAuto) return options.kv_dtype;
+  return options.compute == ComputeMode::kF32 ? KvDtype::kF32 : KvDtype::kBf16;
 }
 
 EvalModel eval_model(EvalSubject& subject, const char* name) {
@@ -25,11 +26,12 @@ EvalModel eval_model(EvalSubject& subject, const char* name) {
 }  // namespace
 
 Result<KvDivergence> measure_kv_divergence(const ModelOptions& options, double seconds) {
-  if (exact_kv(options)) return KvDivergence{};
-  ModelOptions exact = options;
-  exact.kv_dtype = KvDtype::kF32;
-  exact.attention = Attention::kFlash;
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EvalSubject> candidate, EvalSubject::open(options));
+  if (kv_of(options) == KvDtype::kF32) return KvDivergence{};
+  // Rounded activations would add a noise of their own, which is larger than what is sought.
+  const ModelOptions exact = exact_options(options);
+  ModelOptions rounded = exact;
+  rounded.kv_dtype = kv_of(options);
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EvalSubject> candidate, EvalSubject::open(rounded));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EvalSubject> reference, EvalSubject::open(exact));
   QUIRE_ASSIGN_OR_RETURN(EvalText text, EvalText::create("evaluation.txt of quire", evaluation_text(),
                                                          candidate->tokenizer(), kWindow, 0));

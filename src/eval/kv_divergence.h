@@ -13,7 +13,7 @@ struct KvDivergence {
   int64_t tokens = 0;   // that it was measured on
 };
 
-// Over as many tokens of the shipped evaluation text as `seconds` allow. Loads the weights once for both sides, and frees
+// With f32 activations, over as many tokens of the shipped evaluation text as `seconds` allow. Loads the weights once for both sides, and frees
 // them again. Nothing to measure where KV is f32.
 Result<KvDivergence> measure_kv_divergence(const ModelOptions& options, double seconds);
 
