@@ -132,7 +132,9 @@ int parse_and_execute(int argc, const char* const* argv) {
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string what = error.what();
     const std::string name = what.substr(0, what.find_first_of(": "));
-    if (name == "text") return fail(invalid_argument("too many arguments; `quire COMMAND --help` shows which there are"));
+    if (name == "text")
+      return fail(
+          invalid_argument("too many arguments; put a text of several words in quotes (`quire COMMAND --help`)"));
     return fail(invalid_argument((name.starts_with('-') ? "" : "--") + name + " takes " +
                                  (what.find("override") == std::string::npos ? "one value" : "no value")));
   } catch (const CLI::ParseError& error) {

@@ -67,8 +67,8 @@ log-probabilities and logits differ. With --also, every model is compared on the
      command_eval},
     {kQuantize, "quantize", "IN OUT", "write a model with fewer bits a weight",
      R"(IN is a model as --model takes it elsewhere; OUT is a .gguf file, or a directory in the format that --scheme
-or --format names. Calibration takes --calibration-sequences sequences of a text through the model, a layer at a
-time. A run that was stopped goes on where it was when the same command is given again.
+or --format names. Calibration takes --calibration-sequences sequences of a text through the model, a layer at
+a time. A run that was stopped goes on where it was when the same command is given again. docs/quantization.md
 
   quire quantize model.gguf model-gptq --scheme gptq --bits 4 --group 64
   quire quantize model-dir model-q4_k.gguf --scheme gptq --type q4_k
