@@ -228,7 +228,7 @@ class QuantizedLinearBuilder {
       if (scales->shape != Shape{n}) QUIRE_RETURN_IF_ERROR(check_shape(*scales, {n, 1}));
       out_->row_step_ = 1;
     }
-    return check_finite(*scales);
+    return check_scales(*scales);
   }
 
   Status check_groups_divide(const SafetensorsEntry& scales) const {
@@ -237,13 +237,18 @@ class QuantizedLinearBuilder {
                            std::to_string(out_->k_) + " columns");
   }
 
-  Status check_finite(const SafetensorsEntry& scales) const {
+  Status check_scales(const SafetensorsEntry& scales) const {
     const int64_t size = row_bytes(out_->type_.dtype, 1);
+    const uint32_t exponent = out_->type_.dtype == DType::kF16    ? 0x7c00
+                              : out_->type_.dtype == DType::kBF16 ? 0x7f80
+                                                                  : 0x7f800000;
+    const uint32_t magnitude = size == 2 ? 0x7fff : 0x7fffffff;
     for (int64_t at = 0; at < scales.bytes; at += size) {
-      const bool finite = out_->type_.dtype == DType::kF16    ? (load_u16(scales.data + at) & 0x7c00) != 0x7c00
-                          : out_->type_.dtype == DType::kBF16 ? (load_u16(scales.data + at) & 0x7f80) != 0x7f80
-                                                              : (load_u32(scales.data + at) & 0x7f800000) != 0x7f800000;
-      if (!finite) return bad(scales, "holds an infinity or NaN: the quantization failed or the file is damaged");
+      const uint32_t bits = size == 2 ? load_u16(scales.data + at) : load_u32(scales.data + at);
+      if ((bits & exponent) == exponent)
+        return bad(scales, "holds an infinity or NaN: the quantization failed or the file is damaged");
+      if ((bits & magnitude) == 0)
+        return bad(scales, "holds a scale of 0, which tools do not write: the quantization failed or the file is damaged");
     }
     return {};
   }

@@ -335,6 +335,9 @@ TEST(QuantizedLinear, RefusesSetsThatDoNotFit) {
     expect([&](Set& set) { std::memcpy(set.tensors["scales"].data.data() + 6, &bits, 2); }, "m.scales",
            "infinity or NaN");
   }
+  for (const uint16_t bits : {0x0000, 0x8000}) {
+    expect([&](Set& set) { std::memcpy(set.tensors["scales"].data.data() + 6, &bits, 2); }, "m.scales", "scale of 0");
+  }
   // Zero points of the other version.
   Set second_version = gptq_set(m, false);
   EXPECT_NE(second_version.error(scheme).find("wrong checkpoint_format"), std::string::npos);
