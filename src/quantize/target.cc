@@ -85,15 +85,20 @@ Result<DType> gguf_type(const QuantizeRequest& request) {
         "another --format");
   if (request.gptq.act_order && !request.gptq.static_groups)
     return unsupported("GGUF files cannot hold groups in another order than the columns'; add --static-groups");
-  if (request.type.has_value()) {
-    if (block_grid(*request.type) == nullptr) {
-      return unsupported("--type " + std::string(dtype_info(*request.type).name) +
-                         ": quire writes Q4_0, Q4_1, Q8_0, Q4_K and Q6_K");
-    }
-    return *request.type;
-  }
-  if (request.bits == 8) return DType::kQ8_0;
-  return request.symmetric ? DType::kQ4_0 : DType::kQ4_1;
+  if (request.importance == true && request.scheme != QuantizeScheme::kRtn)
+    return invalid_argument("--importance on is for --scheme rtn; " + std::string(scheme_name(request.scheme)) +
+                            " weighs errors by the inputs itself");
+  DType type = request.symmetric ? DType::kQ4_0 : DType::kQ4_1;
+  if (request.bits == 8) type = DType::kQ8_0;
+  if (request.type.has_value()) type = *request.type;
+  const std::string name(dtype_info(type).name);
+  if (block_grid(type) == nullptr)
+    return unsupported("--type " + name + ": quire writes Q4_0, Q4_1, Q8_0, Q4_K and Q6_K");
+  if (request.bits == 8 && type != DType::kQ8_0)
+    return invalid_argument("--bits 8 and --type " + name + " contradict each other; leave one of them out");
+  if (!request.symmetric && type != DType::kQ4_1 && type != DType::kQ4_K)
+    return invalid_argument("--asym: " + name + " blocks have no zero points; leave it out, or use --type q4_1 or q4_k");
+  return type;
 }
 
 // Blocks of 256 do not fit every matrix: those take the nearest type with blocks of 32.
@@ -202,6 +207,11 @@ Result<QuantizeTarget> quantize_target(const Checkpoint& checkpoint, const Quant
     if (request.bits != 16) return invalid_argument("--format safetensors holds plain values: add --bits 16");
     if (format != Format::kGguf && format != Format::kSafetensors)
       return invalid_argument("--bits 16 quantizes nothing: leave --format out, or use safetensors or gguf");
+    if (request.group.has_value() || request.type.has_value() || request.importance == true || !request.symmetric ||
+        request.gptq.act_order || request.gptq.static_groups) {
+      return invalid_argument(
+          "--bits 16 quantizes nothing: leave --group, --type, --asym, --act-order, --static-groups and --importance out");
+    }
     return plain_target(format);
   }
   Result<QuantizeTarget> target =

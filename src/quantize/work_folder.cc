@@ -24,6 +24,22 @@ std::string residual_file(const std::string& folder, size_t layer) {
   return folder + "/residual-" + std::to_string(layer) + ".safetensors";
 }
 
+// Names of files that this folder is made of, whole or partial.
+bool is_own(std::string name) {
+  if (name.ends_with(kPartialSuffix)) name.resize(name.size() - kPartialSuffix.size());
+  return "/" + name == kSettingsFile ||
+         ((name.starts_with("layer-") || name.starts_with("residual-")) && name.ends_with(".safetensors"));
+}
+
+// The first file in the folder that somebody else put there.
+std::string foreign_file(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!is_own(entry.path().filename().string())) return entry.path().string();
+  }
+  return {};
+}
+
 // Tensors that point into a layer's result.
 class Items {
  public:
@@ -93,6 +109,11 @@ Result<WorkFolder> WorkFolder::open(const std::string& path, const std::string& 
   std::error_code error;
   std::filesystem::create_directory(path, error);
   if (error) return io_error(path + ": the folder for unfinished work cannot be made: " + error.message());
+  // Everything in the folder is removed in the end.
+  if (const std::string foreign = foreign_file(path); !foreign.empty()) {
+    return invalid_argument(path + " is where unfinished work is kept, but holds " + foreign +
+                            ", which is none; move it away, or choose another output");
+  }
   std::ifstream stored(path + kSettingsFile, std::ios::binary);
   if (!stored) {
     QUIRE_RETURN_IF_ERROR(write_text_file(path + kSettingsFile, settings));
@@ -100,9 +121,9 @@ Result<WorkFolder> WorkFolder::open(const std::string& path, const std::string& 
   }
   const std::string before{std::istreambuf_iterator<char>(stored), {}};
   if (before != settings) {
-    return invalid_argument(path +
-                            " holds the unfinished work of a run with other settings; repeat that one to go on "
-                            "with it, or remove the folder to start anew");
+    return invalid_argument(path + " holds the unfinished work of a run with other settings or another input (" +
+                            before.substr(0, before.find('\n')) +
+                            "); repeat that one to go on with it, or remove the folder to start anew");
   }
   while (std::filesystem::exists(layer_file(path, folder.layers_))) ++folder.layers_;
   return folder;
@@ -127,8 +148,14 @@ Status WorkFolder::store(size_t layer, const QuantizedLayer& result, std::span<c
   return {};
 }
 
+Result<SafetensorsFile> WorkFolder::open_file(const std::string& path) const {
+  Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  if (!file.ok()) return Status(file.status().code(), file.status().message() + "; remove " + path_ + " to start anew");
+  return file;
+}
+
 Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
-  QUIRE_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::open(layer_file(path_, layer)));
+  QUIRE_ASSIGN_OR_RETURN(const SafetensorsFile file, open_file(layer_file(path_, layer)));
   QuantizedLayer result;
   constexpr std::string_view kVector = "vector.";
   for (const SafetensorsEntry& entry : file.tensors) {
@@ -139,7 +166,8 @@ Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
     const size_t dot = entry.name.find('.');
     const auto index = static_cast<size_t>(entry.name[0] - '0');
     if (dot != 1 || index >= result.linears.size())
-      return corrupt(layer_file(path_, layer) + ": tensor " + entry.name + " is not one of a layer; remove " + path_);
+      return corrupt(layer_file(path_, layer) + ": tensor " + entry.name + " is not one of a layer; remove " + path_ +
+                     " to start anew");
     read_linear(result.linears[index], std::string_view(entry.name).substr(dot + 1), entry);
   }
   return result;
@@ -147,7 +175,7 @@ Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
 
 Status WorkFolder::load_residual(std::span<float> out) const {
   const std::string path = residual_file(path_, layers_ - 1);
-  QUIRE_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::open(path));
+  QUIRE_ASSIGN_OR_RETURN(const SafetensorsFile file, open_file(path));
   if (file.tensors.size() != 1 || file.tensors[0].bytes != static_cast<int64_t>(out.size_bytes()))
     return corrupt(path + ": not the residual stream of this text; remove " + path_ + " to start anew");
   std::memcpy(out.data(), file.tensors[0].data, out.size_bytes());
@@ -156,8 +184,12 @@ Status WorkFolder::load_residual(std::span<float> out) const {
 
 Status WorkFolder::remove() {
   std::error_code error;
-  std::filesystem::remove_all(path_, error);
-  if (error) return io_error(path_ + ": cannot be removed: " + error.message());
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    if (is_own(entry.path().filename().string())) std::filesystem::remove(entry.path(), error);
+    if (error) break;
+  }
+  if (!error) std::filesystem::remove(path_, error);
+  if (error) return io_error(path_ + ": the folder of unfinished work cannot be removed: " + error.message());
   return {};
 }
 

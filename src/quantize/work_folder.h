@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "formats/safetensors_file.h"
 #include "quantize/quantizer.h"
 
 namespace quire {
@@ -16,7 +17,7 @@ namespace quire {
 class WorkFolder {
  public:
   // `settings` describe everything that the result depends on. An existing folder with the same settings is gone on with;
-  // with others it is an error that says so.
+  // with others it is an error that says so, and so are files of somebody else in it.
   static Result<WorkFolder> open(const std::string& path, const std::string& settings);
 
   // Layers that are done: those before this one.
@@ -30,6 +31,8 @@ class WorkFolder {
   Status remove();
 
  private:
+  Result<SafetensorsFile> open_file(const std::string& path) const;
+
   std::string path_;
   size_t layers_ = 0;
 };
