@@ -205,7 +205,8 @@ TEST(Gptq, RaisesTheDampingUntilTheMomentsCanBeFactored) {
   const auto device = make_device(1);
   Moments moments = moments_of(correlated_inputs(64, 32, 3), 32);
   // Not what inputs can give, but what sums in f32 come near: a direction of negative weight.
-  for (int64_t i = 0; i < 32; ++i) moments.products[static_cast<size_t>(i * 32)] = moments.products[static_cast<size_t>(i)] = 0;
+  for (int64_t i = 0; i < 32; ++i)
+    moments.products[static_cast<size_t>(i * 32)] = moments.products[static_cast<size_t>(i)] = 0;
   moments.products[0] = -0.02f * moments.diagonal(1);
   const auto plan = GptqPlan::create(*device, moments, {.damp = 0.001});
   ASSERT_TRUE(plan.ok()) << plan.status().message();

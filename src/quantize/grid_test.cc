@@ -59,7 +59,8 @@ TEST(Grid, DecodesWhatItsCodesStandFor) {
     const QuantizedRows rows = grid.finish(codes, {});
     const std::vector<float> got = decoded(spec, rows, kN, kK);
     for (size_t at = 0; at < got.size(); ++at)
-      ASSERT_NEAR(got[at], wanted[at], 1e-6f * (1 + std::fabs(wanted[at]))) << "row " << at / kK << " column " << at % kK;
+      ASSERT_NEAR(got[at], wanted[at], 1e-6f * (1 + std::fabs(wanted[at])))
+          << "row " << at / kK << " column " << at % kK;
   }
 }
 

@@ -15,7 +15,8 @@ std::vector<float> positive_matrix(int64_t n, uint32_t seed) {
     for (int64_t j = 0; j <= i; ++j) {
       float sum = i == j ? 0.1f : 0;
       for (int64_t t = 0; t < 2 * n; ++t)
-        sum += x[static_cast<size_t>(i * 2 * n + t)] * x[static_cast<size_t>(j * 2 * n + t)] / static_cast<float>(2 * n);
+        sum +=
+            x[static_cast<size_t>(i * 2 * n + t)] * x[static_cast<size_t>(j * 2 * n + t)] / static_cast<float>(2 * n);
       h[static_cast<size_t>(i * n + j)] = h[static_cast<size_t>(j * n + i)] = sum;
     }
   }

@@ -43,10 +43,9 @@ std::vector<float> forward(const TinyModel& model, bool f32, const std::vector<i
   for (int32_t page = 0; page < pages; ++page) table.push_back(page);
   std::vector<float> out(static_cast<size_t>(kLength * model.config.hidden));
   StepInput step;
-  step.sequences.push_back(
-      {.rows = kLength,
-       .first_position = 0,
-       .page_tables = std::vector<const int32_t*>(model.config.kv_groups.size(), table.data())});
+  step.sequences.push_back({.rows = kLength,
+                            .first_position = 0,
+                            .page_tables = std::vector<const int32_t*>(model.config.kv_groups.size(), table.data())});
   step.tokens = ids;
   step.hidden_out = out.data();
   (*loaded)->forward(step);
@@ -64,7 +63,8 @@ TEST_P(LayerWalkOf, EndsWhereTheForwardPassEndsToTheBit) {
     for (size_t layer = 0; layer < model.config.layers.size(); ++layer) {
       LayerParts parts(*model.checkpoint, layer, *device);
       use_stored(parts);
-      for (const LayerInput input : kEveryInput) (void)walk->observe(input, model.config.layers[layer], parts.weights());
+      for (const LayerInput input : kEveryInput)
+        (void)walk->observe(input, model.config.layers[layer], parts.weights());
       walk->finish_layer(model.config.layers[layer], parts.weights());
     }
     const size_t floats = static_cast<size_t>(kLength * model.config.hidden);

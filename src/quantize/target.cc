@@ -97,7 +97,8 @@ Result<DType> gguf_type(const QuantizeRequest& request) {
   if (request.bits == 8 && type != DType::kQ8_0)
     return invalid_argument("--bits 8 and --type " + name + " contradict each other; leave one of them out");
   if (!request.symmetric && type != DType::kQ4_1 && type != DType::kQ4_K)
-    return invalid_argument("--asym: " + name + " blocks have no zero points; leave it out, or use --type q4_1 or q4_k");
+    return invalid_argument("--asym: " + name +
+                            " blocks have no zero points; leave it out, or use --type q4_1 or q4_k");
   return type;
 }
 
@@ -210,7 +211,8 @@ Result<QuantizeTarget> quantize_target(const Checkpoint& checkpoint, const Quant
     if (request.group.has_value() || request.type.has_value() || request.importance == true || !request.symmetric ||
         request.gptq.act_order || request.gptq.static_groups) {
       return invalid_argument(
-          "--bits 16 quantizes nothing: leave --group, --type, --asym, --act-order, --static-groups and --importance out");
+          "--bits 16 quantizes nothing: leave --group, --type, --asym, --act-order, --static-groups and --importance "
+          "out");
     }
     return plain_target(format);
   }

@@ -25,7 +25,9 @@ class Targets : public testing::Test {
 
 TEST_F(Targets, RefusalsNameWhatIsAtFault) {
   const Refusal refusals[] = {
-      {"group does not divide", [](auto& r) { r.group = 64; }, "out",
+      {"group does not divide",
+       [](auto& r) { r.group = 64; },
+       "out",
        {"--group 64", "96 columns", "blk.0.ffn_down.weight", "leave it out"}},
       {"group of a GGUF", [](auto& r) { r.group = 32; }, "out.gguf", {"--group", "GGUF", "leave it out"}},
       {"row as a group of a GGUF", [](auto& r) { r.group = 0; }, "out.gguf", {"--group", "GGUF"}},
@@ -34,38 +36,46 @@ TEST_F(Targets, RefusalsNameWhatIsAtFault) {
          r.scheme = QuantizeScheme::kAwq;
          r.bits = 8;
        },
-       "out", {"AWQ", "4 bits", "compressed-tensors"}},
+       "out",
+       {"AWQ", "4 bits", "compressed-tensors"}},
       {"AWQ without groups",
        [](auto& r) {
          r.scheme = QuantizeScheme::kAwq;
          r.group = 0;
        },
-       "out", {"AWQ", "--group -1"}},
+       "out",
+       {"AWQ", "--group -1"}},
       {"AWQ file with groups out of order",
        [](auto& r) {
          r.format = Format::kAwq;
          r.gptq.act_order = true;
        },
-       "out", {"AWQ", "--static-groups"}},
+       "out",
+       {"AWQ", "--static-groups"}},
       {"AWQ with act-order",
        [](auto& r) {
          r.scheme = QuantizeScheme::kAwq;
          r.gptq.act_order = true;
        },
-       "out", {"--act-order", "--scheme gptq"}},
+       "out",
+       {"--act-order", "--scheme gptq"}},
       {"RTN with act-order",
        [](auto& r) {
          r.scheme = QuantizeScheme::kRtn;
          r.gptq.act_order = true;
        },
-       "out", {"--act-order", "--scheme gptq"}},
+       "out",
+       {"--act-order", "--scheme gptq"}},
       {"RTN with static groups",
        [](auto& r) {
          r.scheme = QuantizeScheme::kRtn;
          r.gptq.static_groups = true;
        },
-       "out", {"--static-groups", "--scheme gptq"}},
-      {"GGUF with groups out of order", [](auto& r) { r.gptq.act_order = true; }, "out.gguf",
+       "out",
+       {"--static-groups", "--scheme gptq"}},
+      {"GGUF with groups out of order",
+       [](auto& r) { r.gptq.act_order = true; },
+       "out.gguf",
        {"GGUF", "--static-groups"}},
       {"GGUF under another name", [](auto& r) { r.format = Format::kGguf; }, "model.bin", {"model.bin", ".gguf"}},
       {"directory called .gguf", [](auto& r) { r.format = Format::kGptq; }, "model.gguf", {"model.gguf", "directory"}},
@@ -78,38 +88,44 @@ TEST_F(Targets, RefusalsNameWhatIsAtFault) {
          r.scheme = QuantizeScheme::kRtn;
          r.importance = true;
        },
-       "out", {"--importance", "--scheme rtn", "GGUF"}},
+       "out",
+       {"--importance", "--scheme rtn", "GGUF"}},
       {"plain values of 4 bits", [](auto& r) { r.format = Format::kSafetensors; }, "out", {"--bits 16"}},
       {"codes of 16 bits",
        [](auto& r) {
          r.format = Format::kGptq;
          r.bits = 16;
        },
-       "out", {"--bits 16", "safetensors"}},
+       "out",
+       {"--bits 16", "safetensors"}},
       {"8 bits and a type of 4",
        [](auto& r) {
          r.bits = 8;
          r.type = DType::kQ4_0;
        },
-       "out.gguf", {"--bits 8", "Q4_0"}},
+       "out.gguf",
+       {"--bits 8", "Q4_0"}},
       {"zero points in a type without",
        [](auto& r) {
          r.symmetric = false;
          r.type = DType::kQ6_K;
        },
-       "out.gguf", {"--asym", "Q6_K", "q4_1"}},
+       "out.gguf",
+       {"--asym", "Q6_K", "q4_1"}},
       {"zero points in 8-bit blocks",
        [](auto& r) {
          r.symmetric = false;
          r.bits = 8;
        },
-       "out.gguf", {"--asym", "Q8_0", "q4_1"}},
+       "out.gguf",
+       {"--asym", "Q8_0", "q4_1"}},
       {"groups of plain values",
        [](auto& r) {
          r.bits = 16;
          r.group = 32;
        },
-       "out", {"--bits 16", "--group"}},
+       "out",
+       {"--bits 16", "--group"}},
   };
   for (const Refusal& refusal : refusals) {
     QuantizeRequest request;

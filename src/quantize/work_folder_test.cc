@@ -49,7 +49,8 @@ QuantizedLayer random_layer() {
       for (int b = 0; b < 40; ++b) rows.blocks.push_back(static_cast<std::byte>(random()));
       continue;
     }
-    rows.codes = {.bits = 8, .n = 3, .k = 8, .group = 4, .codes = {}, .scales = random_values(6, 9), .zeros = {}, .group_of = {}};
+    rows.codes = {
+        .bits = 8, .n = 3, .k = 8, .group = 4, .codes = {}, .scales = random_values(6, 9), .zeros = {}, .group_of = {}};
     for (int c = 0; c < 24; ++c) rows.codes.codes.push_back(static_cast<uint8_t>(random()));
     rows.codes.zeros.assign(6, static_cast<uint8_t>(random()));
     if (i % 3 == 0) rows.codes.group_of = {1, 0, 1, 0, 0, 1, 0, 1};
@@ -169,8 +170,11 @@ std::vector<Scenario> scenarios() {
   awq.scheme = QuantizeScheme::kAwq;
   QuantizeRequest gguf_gptq;
   gguf_gptq.type = DType::kQ4_1;
-  return {{"tiny/gemma3", {}, "out"},       {"tiny/gemma3", ordered, "out"},       {"tiny/qwen2", awq, "out"},
-          {"tiny-gguf/gemma3.gguf", gguf_rtn, "out.gguf"}, {"tiny-gguf/qwen2.gguf", gguf_gptq, "out.gguf"}};
+  return {{"tiny/gemma3", {}, "out"},
+          {"tiny/gemma3", ordered, "out"},
+          {"tiny/qwen2", awq, "out"},
+          {"tiny-gguf/gemma3.gguf", gguf_rtn, "out.gguf"},
+          {"tiny-gguf/qwen2.gguf", gguf_gptq, "out.gguf"}};
 }
 
 TEST(QuantizeJob, GoesOnWhereItStoppedWithTheSameBytes) {

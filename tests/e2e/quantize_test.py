@@ -53,15 +53,15 @@ def left_in(folder):
 def test_every_scheme_and_format_loads_again(folder):
     cases = []
     for scheme in ("rtn", "gptq", "awq"):
-        for output_format, words in [("gptq", "GPTQ 4-bit"), ("awq", "AWQ 4-bit"), ("compressed-tensors", "compressed-tensors 4-bit")]:
+        for output_format, words in [("gptq", "GPTQ v2 4-bit"), ("awq", "AWQ 4-bit"), ("compressed-tensors", "compressed-tensors 4-bit")]:
             cases.append(([*("--scheme", scheme, "--format", output_format, "--group", 32)], f"{words}, groups of 32, symmetric"))
             cases.append(([*("--scheme", scheme, "--format", output_format, "--group", 32), "--asym"], f"{words}, groups of 32, asymmetric"))
         for kind in ("q4_0", "q4_1", "q8_0"):
             cases.append((["--scheme", scheme, "--type", kind], kind.upper()))
-    cases += [(["--bits", 8, "--group", 32], "GPTQ 8-bit, groups of 32, symmetric"),
-              (["--act-order", "--group", 32], "GPTQ 4-bit, groups of 32, symmetric, act-order"),
-              (["--act-order", "--static-groups", "--group", 32], "GPTQ 4-bit, groups of 32, symmetric"),
-              (["--group", -1], "GPTQ 4-bit, a scale a row, symmetric"),
+    cases += [(["--bits", 8, "--group", 32], "GPTQ v2 8-bit, groups of 32, symmetric"),
+              (["--act-order", "--group", 32], "GPTQ v2 4-bit, groups of 32, symmetric, act-order"),
+              (["--act-order", "--static-groups", "--group", 32], "GPTQ v2 4-bit, groups of 32, symmetric"),
+              (["--group", -1], "GPTQ v2 4-bit, a scale a row, symmetric"),
               (["--scheme", "rtn", "--type", "q4_0", "--importance", "off"], "Q4_0")]
     models = [LLAMA, QWEN, GEMMA]
     for i, (arguments, words) in enumerate(cases):
