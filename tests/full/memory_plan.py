@@ -3,6 +3,8 @@
 
 Final anonymous memory must be within 5 % of the plan at three contexts; its peak may exceed packed weights and KV by
 the largest tensor and 64 MB. Loading 1.1 GB takes at most 3 s once the file is in the page cache.
+
+usage: memory_plan.py [MODEL ...]      models other than those of QUIRE_MODELS
 """
 
 import json
@@ -85,7 +87,9 @@ def measure(model: Path, context: int) -> list[str]:
 
 
 def main() -> int:
-    models = [MODELS / f"{name}.gguf" for name in NAMES if (MODELS / f"{name}.gguf").is_file()]
+    models = [Path(argument) for argument in sys.argv[1:]]
+    if not models:
+        models = [MODELS / f"{name}.gguf" for name in NAMES if (MODELS / f"{name}.gguf").is_file()]
     if not models:
         print("no model in QUIRE_MODELS")
         return 77
