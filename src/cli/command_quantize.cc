@@ -67,6 +67,11 @@ struct Calibration {
 
 // The beginning of the text, in sequences that follow one another.
 Result<Calibration> calibration_of(const Options& options, const Checkpoint& checkpoint) {
+  const int64_t context = checkpoint.hparams().context_length;
+  if (options.calibration_length > context) {
+    return invalid_argument("--calibration-length is " + count_text(options.calibration_length) + ", but " +
+                            checkpoint.path() + " was trained for " + counted(context, "token") + " at most; lower it");
+  }
   Calibration calibration;
   std::string text;
   if (options.calibration.empty()) {

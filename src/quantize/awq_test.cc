@@ -61,13 +61,13 @@ LayerMoments run_layer(const TinyModel& model, LayerWalk& walk, const LayerWeigh
 void enlarge_some_channels(LayerParts& parts) {
   for (const char* norm : {"attn_norm.weight", "ffn_norm.weight"}) {
     std::vector<float>& weight = *parts.vector(norm);
-    for (size_t i = 0; i < weight.size(); i += 16) weight[i] = 12 * (1 + std::fabs(weight[i]));
+    for (size_t i = 0; i < weight.size(); i += 32) weight[i] = 40 * (1 + std::fabs(weight[i]));
   }
   for (const LayerLinear linear : {LayerLinear::kV, LayerLinear::kUp}) {
     std::vector<float>& values = parts.values(linear);
     const int64_t k = parts.tensor(linear).columns();
-    for (int64_t row = 0; row < parts.tensor(linear).rows(); row += 16) {
-      for (int64_t i = 0; i < k; ++i) values[static_cast<size_t>(row * k + i)] *= 12;
+    for (int64_t row = 0; row < parts.tensor(linear).rows(); row += 32) {
+      for (int64_t i = 0; i < k; ++i) values[static_cast<size_t>(row * k + i)] *= 40;
     }
   }
 }
@@ -91,8 +91,11 @@ TEST_P(AwqScaling, LeavesTheLayersFunction) {
   for (const LayerLinear linear : kLayerLinears) unscaled[static_cast<size_t>(linear)] = parts.values(linear);
 
   scale_for_awq(*device, model.config, kGrid, parts, moments);
-  for (const LayerLinear linear : kLayerLinears)
-    EXPECT_FALSE(parts.values(linear) == unscaled[static_cast<size_t>(linear)]) << tensor_name(0, linear);
+  size_t changed = 0;
+  for (const LayerLinear linear : kLayerLinears) {
+    if (parts.values(linear) != unscaled[static_cast<size_t>(linear)]) ++changed;
+  }
+  EXPECT_GE(changed, 5u) << "no scales were found, so nothing is tested";
 
   const auto after = walk();
   const LayerMoments observed = run_layer(model, *after, ExactLayer(*device, parts).weights());
