@@ -248,7 +248,8 @@ class QuantizedLinearBuilder {
       if ((bits & exponent) == exponent)
         return bad(scales, "holds an infinity or NaN: the quantization failed or the file is damaged");
       if ((bits & magnitude) == 0)
-        return bad(scales, "holds a scale of 0, which tools do not write: the quantization failed or the file is damaged");
+        return bad(scales,
+                   "holds a scale of 0, which tools do not write: the quantization failed or the file is damaged");
     }
     return {};
   }

@@ -2,6 +2,8 @@
 
 #include "quantize/awq.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <deque>
 

@@ -2,6 +2,8 @@
 
 #include "quantize/gptq.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,5 +1,7 @@
 #include "quantize/grid.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "quantize/test_inputs.h"

@@ -1,5 +1,7 @@
 #include "quantize/inverse_factor.h"
 
+#include <gtest/gtest.h>
+
 #include "quantize/test_inputs.h"
 
 namespace quire {

@@ -2,6 +2,8 @@
 
 #include "quantize/layer_walk.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 

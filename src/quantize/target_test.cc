@@ -2,6 +2,8 @@
 
 #include "quantize/target.h"
 
+#include <gtest/gtest.h>
+
 #include "quantize/test_model.h"
 
 namespace quire {

@@ -1,8 +1,6 @@
 // What the tests of quantize/ share: devices, random matrices and inputs, and errors of products in plain double loops.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "device/device.h"
 #include "quantize/gptq.h"
 #include "quantize/grid.h"
@@ -25,7 +24,7 @@ inline std::unique_ptr<Device> make_device(int threads, bool f32 = true) {
   options.adapt_threads = false;
   options.f32 = f32;
   auto device = make_cpu_device(options);
-  EXPECT_TRUE(device.ok()) << device.status().message();
+  QUIRE_CHECK(device.ok());
   return std::move(*device);
 }
 

@@ -12,10 +12,10 @@ namespace quire::testing_inputs {
 struct TinyModel {
   explicit TinyModel(const std::string& name) {
     auto opened = Checkpoint::open(kGolden + name);
-    EXPECT_TRUE(opened.ok()) << opened.status().message();
+    QUIRE_CHECK(opened.ok());
     checkpoint = std::move(*opened);
     auto configured = configure_model(checkpoint->hparams());
-    EXPECT_TRUE(configured.ok()) << configured.status().message();
+    QUIRE_CHECK(configured.ok());
     config = std::move(*configured);
   }
 

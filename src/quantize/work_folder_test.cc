@@ -2,6 +2,8 @@
 
 #include "quantize/work_folder.h"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
