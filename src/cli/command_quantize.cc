@@ -188,7 +188,7 @@ Status command_quantize(const Invocation& invocation) {
                                        std::to_string(checkpoint->file_bytes()) + "\n" + calibration.sha256 + " " +
                                        std::to_string(options.calibration_sequences) + " x " +
                                        std::to_string(options.calibration_length) + " damp " +
-                                       std::to_string(options.damp) + "\n" + device->description() + "\n",
+                                       std::to_string(options.damp) + "\n" + device->kernel_name(DType::kQ4_0) + "\n",
                            .out = out};
   note(target.description + ", on " + device->description());
   const Clock::time_point start = Clock::now();
