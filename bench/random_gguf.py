@@ -4,7 +4,7 @@
     bench/random_gguf.py SOURCE OUT [--shape 8b] [--type q4_0|q8_0]
 
 The tokenizer is that of SOURCE, a GGUF file; the text it generates is noise. Shapes: 1b, 8b (Llama 3's, with SOURCE's
-vocabulary). Needs numpy and the package gguf.
+vocabulary), 7b-layer (one layer of Llama 2's 7B: what quantizing a whole one takes). Needs numpy and the package gguf.
 """
 
 import argparse
@@ -14,7 +14,8 @@ import gguf
 import numpy
 
 # layers, hidden, feed-forward, heads, heads for K and V, dimension of a head
-SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64), "8b": (32, 4096, 14336, 32, 8, 128)}
+SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64), "8b": (32, 4096, 14336, 32, 8, 128),
+          "7b-layer": (1, 4096, 11008, 32, 32, 128)}
 TYPES = {"q4_0": (gguf.GGMLQuantizationType.Q4_0, 18), "q8_0": (gguf.GGMLQuantizationType.Q8_0, 34)}
 BLOCK = 32
 SCALE = 0.004  # of a block: keeps activations finite through any number of layers

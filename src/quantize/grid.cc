@@ -40,18 +40,6 @@ GroupParams params_of(const IntGroup& group) {
   return {.scale = group.scale, .offset = -group.scale * static_cast<float>(group.zero)};
 }
 
-double weighted_error(const GroupParams& params, const float* values, const float* importance, int64_t count,
-                      int levels) {
-  const float inverse = inverse_of(params.scale);
-  double error = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto code = static_cast<float>(nearest_code(params, inverse, levels, values[i]));
-    const float distance = params.scale * code + params.offset - values[i];
-    error += importance[i] * distance * distance;
-  }
-  return error;
-}
-
 constexpr int kShrinkSteps = 20;  // of the range, 2 % each
 
 }  // namespace
@@ -100,10 +88,10 @@ void Grid::fit(int64_t row, int64_t unit, const float* values, const float* impo
 void Grid::fit_codes(int64_t row, int64_t group, const float* values, const float* importance, int64_t count) {
   IntGroup best = int_group(values, count, spec_, 1);
   if (importance != nullptr) {
-    double best_error = weighted_error(params_of(best), values, importance, count, levels_);
+    double best_error = rounding_error(params_of(best), levels_, values, importance, count);
     for (int step = 1; step <= kShrinkSteps; ++step) {
       const IntGroup tried = int_group(values, count, spec_, 1 - 0.02f * static_cast<float>(step));
-      const double error = weighted_error(params_of(tried), values, importance, count, levels_);
+      const double error = rounding_error(params_of(tried), levels_, values, importance, count);
       if (error < best_error) {
         best_error = error;
         best = tried;

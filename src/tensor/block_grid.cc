@@ -30,6 +30,17 @@ const BlockGrid* block_grid(DType dtype) {
   return found == kGrids.end() ? nullptr : &*found;
 }
 
+double rounding_error(const GroupParams& params, int levels, const float* values, const float* importance, int64_t n) {
+  const float inverse = inverse_of(params.scale);
+  double error = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto code = static_cast<float>(nearest_code(params, inverse, levels, values[i]));
+    const float distance = params.scale * code + params.offset - values[i];
+    error += importance[i] * distance * distance;
+  }
+  return error;
+}
+
 float search_scale(const float* values, const float* importance, int n, int steps) {
   float largest = 0;  // with its sign
   for (int i = 0; i < n; ++i) {
@@ -94,14 +105,7 @@ GroupParams search_affine(const float* values, const float* importance, int n, i
   const float range = *high - least;
   if (!(range > kTooSmall)) return {.scale = 0, .offset = least};
   const auto error_of = [&](const GroupParams& params) {
-    const float inverse = inverse_of(params.scale);
-    double error = 0;
-    for (int i = 0; i < n; ++i) {
-      const auto code = static_cast<float>(nearest_code(params, inverse, levels, values[i]));
-      const float distance = params.scale * code + params.offset - values[i];
-      error += importance[i] * distance * distance;
-    }
-    return error;
+    return rounding_error(params, levels, values, importance, n);
   };
   GroupParams best = {.scale = range / static_cast<float>(levels), .offset = least};
   double best_error = error_of(best);

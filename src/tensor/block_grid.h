@@ -43,6 +43,9 @@ inline float inverse_of(float scale) {
   return scale >= 0x1p-126f || scale <= -0x1p-126f ? 1.0f / scale : 0.0f;  // a subnormal has no finite inverse
 }
 
+// What rounding n values to the nearest codes costs: squared errors times importance.
+double rounding_error(const GroupParams& params, int levels, const float* values, const float* importance, int64_t n);
+
 // Searches for the scale of codes in [-steps, steps - 1] that stand for scale * code: near the one whose code -steps is the
 // largest value, the one of least weighted squared error. May be negative.
 float search_scale(const float* values, const float* importance, int n, int steps);
