@@ -124,11 +124,12 @@ std::string describe(const QuantizeRequest& request, const QuantizeTarget& targe
                      : request.scheme == QuantizeScheme::kAwq ? "AWQ"
                                                               : "round to nearest";
   if (target.options.importance) text += " with importance";
+  if (request.gptq.act_order) text += ", act-order";
+  if (request.gptq.static_groups) text += ", static groups";
   if (target.file.format == Format::kGguf) return text + ", " + std::string(dtype_info(*request.type).name) + " GGUF";
   text += ", " + std::to_string(target.file.bits) + "-bit, ";
   text += target.file.group == 0 ? "one scale a row" : "groups of " + std::to_string(target.file.group);
   text += target.file.symmetric ? ", symmetric" : ", asymmetric";
-  if (request.gptq.act_order) text += request.gptq.static_groups ? ", act-order, static groups" : ", act-order";
   return text + ", " + format_name(target.file.format);
 }
 

@@ -183,5 +183,23 @@ TEST_F(Targets, BlocksOf256GiveWayWhereTheyDoNotFit) {
   }
 }
 
+// Runs are told apart by it when one goes on with the work of another.
+TEST_F(Targets, TheDescriptionHasAllThatChangesTheResult) {
+  std::set<std::string> seen;
+  for (const bool act_order : {false, true}) {
+    for (const bool static_groups : {false, true}) {
+      for (const char* out : {"out", "out.gguf"}) {
+        if (act_order && !static_groups && std::string_view(out).ends_with(".gguf")) continue;  // refused
+        QuantizeRequest request;
+        request.gptq.act_order = act_order;
+        request.gptq.static_groups = static_groups;
+        const auto target = quantize_target(*model_.checkpoint, request, out);
+        ASSERT_TRUE(target.ok()) << target.status().message();
+        EXPECT_TRUE(seen.insert(target->description).second) << target->description;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quire
