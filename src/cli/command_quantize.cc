@@ -93,8 +93,11 @@ Result<Calibration> calibration_of(const Options& options, const Checkpoint& che
                             " need " + count_text(wanted) +
                             "; give a longer --calibration text, or lower --calibration-sequences");
   }
-  for (int64_t first = 0; first < wanted; first += length)
+  for (int64_t first = 0; first < wanted; first += length) {
     calibration.sequences.emplace_back(ids.begin() + first, ids.begin() + first + length);
+    // As in use: models that are used to it read text without it badly.
+    if (tokenizer->adds_bos()) calibration.sequences.back().front() = tokenizer->bos_id();
+  }
   return calibration;
 }
 
