@@ -15,8 +15,8 @@ namespace quire {
 
 struct LoadedModel {
   std::unique_ptr<Model> model;
-  std::vector<std::string>
-      notes;  // sentences for people: what a smaller head costs, where packed weights and K factors came from
+  // Sentences for people: what a smaller head costs, where packed weights and K factors came from.
+  std::vector<std::string> notes;
 };
 
 // Of all that changes K and V beside the tokens: the model, how it computes, what pages hold, and the K factors.

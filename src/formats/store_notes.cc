@@ -21,8 +21,8 @@ Status write_at(const std::string& path, uint64_t offset, std::string_view bytes
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) return io_error(path + ": cannot be written: " + std::strerror(errno));
   const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  const int error = errno;
   const bool complete = written == static_cast<ssize_t>(bytes.size()) && ::fsync(file) == 0;
+  const int error = errno;
   ::close(file);
   return complete ? Status() : io_error(path + ": cannot be written: " + std::strerror(error));
 }
