@@ -226,7 +226,7 @@ std::vector<OptionRow> quantize_rows() {
        .commands = kQuantize,
        .section = kQuantizeSection,
        .value_name = "FILE",
-       .help = "UTF-8 text whose beginning the model is calibrated on",
+       .help = "UTF-8 text that the model is calibrated on, in sequences from all over it",
        .unset_text = "a mixed text of quire's own"},
       {.name = "calibration-sequences",
        .member = &Options::calibration_sequences,

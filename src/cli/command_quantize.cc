@@ -65,7 +65,7 @@ struct Calibration {
   std::vector<std::vector<int32_t>> sequences;
 };
 
-// The beginning of the text, in sequences that follow one another.
+// Sequences from all over the text: one chapter alone says little about the others.
 Result<Calibration> calibration_of(const Options& options, const Checkpoint& checkpoint) {
   const int64_t context = checkpoint.hparams().context_length;
   if (options.calibration_length > context) {
@@ -93,8 +93,10 @@ Result<Calibration> calibration_of(const Options& options, const Checkpoint& che
                             " need " + count_text(wanted) +
                             "; give a longer --calibration text, or lower --calibration-sequences");
   }
-  for (int64_t first = 0; first < wanted; first += length) {
-    calibration.sequences.emplace_back(ids.begin() + first, ids.begin() + first + length);
+  const int64_t stride = static_cast<int64_t>(ids.size()) / options.calibration_sequences;
+  for (int64_t i = 0; i < options.calibration_sequences; ++i) {
+    const auto first = ids.begin() + i * stride;
+    calibration.sequences.emplace_back(first, first + length);
     // As in use: models that are used to it read text without it badly.
     if (tokenizer->adds_bos()) calibration.sequences.back().front() = tokenizer->bos_id();
   }

@@ -21,7 +21,8 @@ using LayerMoments = std::array<Moments, kLayerInputs>;  // by LayerInput
 void scale_for_awq(Device& device, const ModelConfig& config, const GridChoice& grid, LayerParts& layer,
                    LayerMoments& moments);
 
-// Clips values [n][k] to ranges, a group at a time, that make the rounding error of the products smaller.
+// Clips values [n][k] to ranges, a group at a time, that make the rounding error of the products smaller, given the errors of
+// the other groups of the row.
 void clip_for_awq(Device& device, const GridSpec& spec, const Moments& moments, std::vector<float>& values);
 
 }  // namespace quire

@@ -104,7 +104,7 @@ TEST_P(AwqScaling, LeavesTheLayersFunction) {
   float largest = 0;
   for (const float value : before->residual()) largest = std::max(largest, std::fabs(value));
   for (size_t i = 0; i < before->residual().size(); ++i)
-    ASSERT_NEAR(after->residual()[i], before->residual()[i], 2e-5f * largest) << i;
+    ASSERT_NEAR(after->residual()[i], before->residual()[i], 5e-5f * largest) << i;
   // The moments that the search goes on with are those that the scaled layer has.
   for (size_t input = 0; input < moments.size(); ++input) {
     const Moments& m = moments[input];
@@ -170,6 +170,25 @@ TEST(AwqClipping, LowersTheErrorOfProductsOfWeightsWithOutliers) {
   std::vector<float> threaded = weights;
   clip_for_awq(*make_device(3), {.bits = 4, .group = 32}, moments, threaded);
   EXPECT_EQ(threaded, clipped);
+}
+
+TEST(AwqClipping, CountsInWhatOtherGroupsOfTheRowMakeUpFor) {
+  const auto device = make_device(2);
+  constexpr int64_t kN = 24, kK = 192;
+  for (const GridSpec& spec : {GridSpec{.bits = 4, .group = 32}, GridSpec{.bits = 4, .group = 64, .symmetric = false},
+                               GridSpec{.blocks = block_grid(DType::kQ4_0)}}) {
+    for (const uint32_t seed : {41u, 42u, 43u}) {
+      // A few factors move all channels, so that the errors of groups add up or cancel.
+      const Moments moments = moments_of(correlated_inputs(256, kK, seed), kK);
+      const std::vector<float> weights = random_values(kN * kK, seed + 100, 0.05f);
+      std::vector<float> clipped = weights;
+      clip_for_awq(*device, spec, moments, clipped);
+      const auto error = [&](const std::vector<float>& values) {
+        return product_error(moments, decoded(spec, round_to_nearest(*device, spec, kN, values, {}), kN, kK), weights);
+      };
+      EXPECT_LT(error(clipped), 0.8 * error(weights)) << "group " << spec.group << ", seed " << seed;
+    }
+  }
 }
 
 }  // namespace

@@ -189,4 +189,12 @@ QuantizedRows round_to_nearest(Device& device, const GridSpec& spec, int64_t n, 
   return grid.finish(std::move(codes), {});
 }
 
+void round_values(Device& device, const GridSpec& spec, int64_t n, std::vector<float>& values) {
+  const auto k = static_cast<int64_t>(values.size()) / n;
+  const QuantizedRows rows = round_to_nearest(device, spec, n, values, {});
+  device.parallel(n, [&](int64_t begin, int64_t end) {
+    decode_rows(spec, rows, begin, end - begin, k, values.data() + begin * k);
+  });
+}
+
 }  // namespace quire

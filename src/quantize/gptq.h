@@ -52,4 +52,7 @@ class GptqPlan {
 QuantizedRows round_to_nearest(Device& device, const GridSpec& spec, int64_t n, std::span<const float> weights,
                                std::span<const float> importance);
 
+// Plainly, in place: values become what their codes stand for.
+void round_values(Device& device, const GridSpec& spec, int64_t n, std::vector<float>& values);
+
 }  // namespace quire
