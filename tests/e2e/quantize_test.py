@@ -151,6 +151,19 @@ def test_files_of_others_are_neither_used_nor_removed(folder):
     equal((folder / "out.work/thesis.txt").read_text(), "years")
 
 
+@in_folder
+def test_calibration_reads_all_of_a_text(folder):
+    """Two texts that begin alike leave different weights."""
+    weights = {}
+    for name, end in [("prose", "The rest of the book is prose.\n"), ("code", "for (int i = 0; i < n; ++i) { sum += x[i]; }\n")]:
+        text = folder / f"{name}.txt"
+        text.write_text("It begins with the same words.\n" * 200 + end * 200)
+        out = folder / name
+        succeed("quantize", "--scheme", "gptq", "--group", 32, *SMALL, "--proof-tokens", 0, "--calibration", text, QWEN, out)
+        weights[name] = b"".join(file.read_bytes() for file in sorted(out.glob("*.safetensors")))
+    equal(weights["prose"] == weights["code"], False)
+
+
 # --- mistakes -------------------------------------------------------------------------------------------------
 
 @in_folder
