@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "formats/file_versions.h"
+
 namespace quire {
 namespace {
 
@@ -68,12 +70,8 @@ bool write_all(int fd, const std::byte* from, int64_t bytes) {
 Result<PackedFile> PackedFile::of(const std::string& path, const Checkpoint& checkpoint, std::optional<DType> head,
                                   const Device& device) {
   std::string what = "layout " + std::string(device.layout()) + "\n";
-  for (const std::string& file : checkpoint.files()) {
-    struct stat info {};
-    if (::stat(file.c_str(), &info) != 0) return failed(file, "examined");
-    what += "file " + file + " " + std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
-            std::to_string(info.st_mtim.tv_nsec) + "\n";
-  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string files, file_versions(checkpoint.files()));
+  what += files;
   what += "head " + (head.has_value() ? std::string(dtype_info(*head).name) : "as stored") + "\n";
   for (const TensorRef& tensor : checkpoint.tensors()) {
     what += tensor.name + " " + tensor.type_name() + " " + weight_type_name(tensor.type()) + " " +

@@ -143,6 +143,22 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(folder):
 
 
 @in_folder
+def test_a_changed_source_is_not_gone_on_with(folder):
+    source, work = folder / "model.gguf", folder / "out.work"
+    source.write_bytes(TWIN.read_bytes())
+    arguments = ["--calibration-sequences", 24, "--calibration-length", 500, "--isa", "scalar", "--threads", 1, source, folder / "out"]
+    program = subprocess.Popen([QUIRE, "quantize", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    end = time.monotonic() + LIMIT_S
+    while not (work / "layer-0.safetensors").exists():
+        assert time.monotonic() < end and program.poll() is None
+        time.sleep(0.005)
+    program.send_signal(signal.SIGINT)
+    equal(program.wait(timeout=LIMIT_S), 130)
+    source.write_bytes(TWIN.read_bytes())  # the same name and size, another time of change
+    refuse("quantize", *arguments, says=[work, "another input", "remove the folder"])
+
+
+@in_folder
 def test_files_of_others_are_neither_used_nor_removed(folder):
     (folder / "out.work").mkdir()
     (folder / "out.work/thesis.txt").write_text("years")
