@@ -145,7 +145,9 @@ TEST(AwqScaling, LowersTheErrorOfProductsWhereAFewChannelsAreLarge) {
   scale_for_awq(*device, model.config, kGrid, parts, moments);
   std::array<double, kLayerInputs> after{};
   for (const LayerLinear linear : kLayerLinears) after[static_cast<size_t>(input_of(linear))] += error_of(linear);
-  for (size_t i = 0; i < before.size(); ++i) EXPECT_LT(after[i], 0.95 * before[i]) << "input " << i;
+  // The paper's family of scales alone leaves 0.88 of the third.
+  const double at_most[] = {0.75, 0.55, 0.86, 0.65};
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_LT(after[i], at_most[i] * before[i]) << "input " << i;
 }
 
 TEST(AwqClipping, LowersTheErrorOfProductsOfWeightsWithOutliers) {
