@@ -15,26 +15,47 @@ namespace {
 constexpr int64_t kColumns = 128;  // whose errors are kept apart before they reach the columns behind
 constexpr int kDampTries = 8;
 
-std::vector<int32_t> by_falling_diagonal(const Moments& moments) {
+// Runs of `unit` columns by their largest diagonal, keeping the order that they have inside.
+void sort_units(const Moments& moments, int64_t unit, std::vector<int32_t>& order) {
+  std::vector<float> largest(static_cast<size_t>((moments.k + unit - 1) / unit));
+  for (int64_t i = 0; i < moments.k; ++i) {
+    float& of_unit = largest[static_cast<size_t>(i / unit)];
+    of_unit = std::max(of_unit, moments.diagonal(i));
+  }
+  // A last one that is shorter stays last: places are counted in whole units.
+  if (moments.k % unit != 0) largest.back() = 0;
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+    const int64_t unit_a = a / unit, unit_b = b / unit;
+    const float largest_a = largest[static_cast<size_t>(unit_a)], largest_b = largest[static_cast<size_t>(unit_b)];
+    return largest_a != largest_b ? largest_a > largest_b : unit_a < unit_b;
+  });
+}
+
+std::vector<int32_t> order_of(const Moments& moments, const Grid& grid, bool any_column) {
   std::vector<int32_t> order(static_cast<size_t>(moments.k));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return moments.diagonal(a) > moments.diagonal(b); });
+  if (any_column) return order;
+  sort_units(moments, grid.group(), order);
+  if (grid.unit() != grid.group()) sort_units(moments, grid.unit(), order);
   return order;
 }
 
-std::vector<float> reordered(const Moments& moments, std::span<const int32_t> order) {
+std::vector<float> reordered(Device& device, const Moments& moments, std::span<const int32_t> order) {
   std::vector<float> out(moments.products.size());
   const int64_t k = moments.k;
-  for (int64_t i = 0; i < k; ++i) {
-    const float* row = moments.products.data() + order[static_cast<size_t>(i)] * k;
-    for (int64_t j = 0; j < k; ++j) out[static_cast<size_t>(i * k + j)] = row[order[static_cast<size_t>(j)]];
-  }
+  device.parallel(k, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float* row = moments.products.data() + order[static_cast<size_t>(i)] * k;
+      for (int64_t j = 0; j < k; ++j) out[static_cast<size_t>(i * k + j)] = row[order[static_cast<size_t>(j)]];
+    }
+  });
   return out;
 }
 
 }  // namespace
 
-Result<GptqPlan> GptqPlan::create(Device& device, Moments moments, const GptqOptions& options) {
+Result<GptqPlan> GptqPlan::create(Device& device, Moments moments, const GridSpec& spec, const GptqOptions& options) {
   GptqPlan plan;
   plan.k_ = moments.k;
   plan.options_ = options;
@@ -47,11 +68,11 @@ Result<GptqPlan> GptqPlan::create(Device& device, Moments moments, const GptqOpt
     plan.dead_[static_cast<size_t>(i)] = 1;
     diagonal = 1;
   }
-  if (options.act_order) plan.order_ = by_falling_diagonal(moments);
+  plan.order_ = order_of(moments, Grid(spec, 1, moments.k), options.act_order);
   const double mean = sum / static_cast<double>(moments.k);
   plan.damp_ = options.damp;
   for (int tries = 0; tries < kDampTries; ++tries, plan.damp_ = 2 * plan.damp_ + 0.01) {
-    plan.factor_ = plan.order_.empty() ? moments.products : reordered(moments, plan.order_);
+    plan.factor_ = reordered(device, moments, plan.order_);
     for (int64_t i = 0; i < moments.k; ++i)
       plan.factor_[static_cast<size_t>(i * moments.k + i)] += static_cast<float>(plan.damp_ * mean);
     if (upper_inverse_factor(device, plan.factor_, moments.k)) return plan;
@@ -69,15 +90,16 @@ struct Walk {
   Grid& grid;
   std::span<const float> factor;
   std::span<const int32_t> order;
-  bool static_groups;
+  const GptqOptions& options;
   int64_t k;
   std::vector<float>& weights;  // [n][k]
   std::vector<uint8_t>& codes;  // [n][k]
   std::vector<float> errors;    // [n][kColumns]
 
-  int64_t group_at(int64_t place) const {
-    return (static_groups && !order.empty() ? order[static_cast<size_t>(place)] : place) / grid.group();
-  }
+  // Groups are formed of the columns as they come, or are those of the model.
+  bool groups_by_place() const { return options.act_order && !options.static_groups; }
+  int64_t column_at(int64_t place) const { return order[static_cast<size_t>(place)]; }
+  int64_t group_at(int64_t place) const { return (groups_by_place() ? place : column_at(place)) / grid.group(); }
   float pivot(int64_t i) const { return factor[static_cast<size_t>(i * k + i)]; }
 
   // What an error in a column costs once those behind it have made up for it as far as they can.
@@ -87,13 +109,28 @@ struct Walk {
     return costs;
   }
 
+  // The unit that begins at a place, in the order of the model's columns where its groups are those.
+  void fit_unit(int64_t row, int64_t place, const float* w, const float* costs) {
+    const int64_t count = std::min(grid.unit(), k - place);
+    if (groups_by_place()) {
+      grid.fit(row, place / grid.unit(), w + place, costs + place, count);
+      return;
+    }
+    const int64_t unit = column_at(place) / grid.unit();
+    std::vector<float> values(static_cast<size_t>(count)), importance(values.size());
+    for (int64_t i = place; i < place + count; ++i) {
+      const auto at = static_cast<size_t>(column_at(i) - unit * grid.unit());
+      values[at] = w[i];
+      importance[at] = costs[i];
+    }
+    grid.fit(row, unit, values.data(), importance.data(), count);
+  }
+
   // Columns [first, last) of one row.
   void row_block(int64_t row, int64_t first, int64_t last, const float* costs) {
     float* w = weights.data() + row * k;
     for (int64_t i = first; i < last; ++i) {
-      if (!static_groups && i % grid.unit() == 0) {
-        grid.fit(row, i / grid.unit(), w + i, costs + i, std::min(grid.unit(), k - i));
-      }
+      if (!options.static_groups && i % grid.unit() == 0) fit_unit(row, i, w, costs);
       const GroupParams& params = grid.params(row, group_at(i));
       const uint8_t code = nearest_code(params, inverse_of(params.scale), grid.levels(), w[i]);
       codes[static_cast<size_t>(row * k + i)] = code;
@@ -109,7 +146,6 @@ struct Walk {
 
 QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n, std::vector<float> weights) const {
   Grid grid(spec, n, k_);
-  const bool beforehand = options_.static_groups;
   device.parallel(n, [&](int64_t begin, int64_t end) {
     std::vector<float> ordered(static_cast<size_t>(k_));
     for (int64_t row = begin; row < end; ++row) {
@@ -117,11 +153,10 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
       for (int64_t i = 0; i < k_; ++i) {
         if (dead_[static_cast<size_t>(i)] != 0) w[i] = 0;
       }
-      if (beforehand) {
+      if (options_.static_groups) {
         for (int64_t i = 0; i < k_; i += grid.unit())
           grid.fit(row, i / grid.unit(), w + i, nullptr, std::min(grid.unit(), k_ - i));
       }
-      if (order_.empty()) continue;
       for (int64_t i = 0; i < k_; ++i) ordered[static_cast<size_t>(i)] = w[order_[static_cast<size_t>(i)]];
       std::ranges::copy(ordered, w);
     }
@@ -131,7 +166,7 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
                .grid = grid,
                .factor = factor_,
                .order = order_,
-               .static_groups = beforehand,
+               .options = options_,
                .k = k_,
                .weights = weights,
                .codes = codes,
@@ -151,7 +186,6 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
                    .c = weights.data() + last,
                    .c_stride = k_});
   }
-  if (order_.empty()) return grid.finish(std::move(codes), {});
   std::vector<uint8_t> plain(codes.size());
   std::vector<int32_t> group_of(static_cast<size_t>(k_));
   for (int64_t i = 0; i < k_; ++i)
@@ -164,7 +198,7 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
       }
     }
   });
-  if (beforehand) group_of.clear();
+  if (!walk.groups_by_place()) group_of.clear();
   return grid.finish(std::move(plain), std::move(group_of));
 }
 

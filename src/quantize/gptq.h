@@ -22,16 +22,18 @@ struct Moments {
 };
 
 struct GptqOptions {
-  double damp = 0.01;          // added to the diagonal, as a share of its mean
-  bool act_order = false;      // columns of large inputs first
+  double damp = 0.01;  // added to the diagonal, as a share of its mean
+  // Columns of large inputs go first, when there are most others to make up for their errors: any column, or, when false,
+  // within its group, groups by their largest ones, so that groups stay those of neighbours (GPTQModel's act_group_aware).
+  bool act_order = false;
   bool static_groups = false;  // scales are chosen beforehand, from groups of neighbours
 };
 
 // What GPTQ needs of the inputs, shared by all linears that read them.
 class GptqPlan {
  public:
-  // Takes the moments' memory. Raises the damping until the matrix can be factored.
-  static Result<GptqPlan> create(Device& device, Moments moments, const GptqOptions& options);
+  // Takes the moments' memory. Raises the damping until the matrix can be factored. The linears have grids like `spec`.
+  static Result<GptqPlan> create(Device& device, Moments moments, const GridSpec& spec, const GptqOptions& options);
 
   int64_t k() const { return k_; }
   double damp() const { return damp_; }
@@ -44,7 +46,7 @@ class GptqPlan {
   double damp_ = 0;
   GptqOptions options_;
   std::vector<float> factor_;   // [k][k], upper (inverse_factor.h), columns in order_
-  std::vector<int32_t> order_;  // the column at each place; empty: its own
+  std::vector<int32_t> order_;  // the column at each place
   std::vector<uint8_t> dead_;   // [k], by column: its input was always 0
 };
 

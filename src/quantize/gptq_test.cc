@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "formats/safetensors_file.h"
 #include "quantize/test_inputs.h"
@@ -84,7 +83,7 @@ Moments golden_moments(bool dead) {
 
 Result<QuantizedRows> quantized(Device& device, const Moments& moments, const GridSpec& spec,
                                 const GptqOptions& options, const std::vector<float>& weights) {
-  QUIRE_ASSIGN_OR_RETURN(const GptqPlan plan, GptqPlan::create(device, moments, options));
+  QUIRE_ASSIGN_OR_RETURN(const GptqPlan plan, GptqPlan::create(device, moments, spec, options));
   return plan.quantize(device, spec, static_cast<int64_t>(weights.size()) / moments.k, weights);
 }
 
@@ -115,21 +114,13 @@ TEST_P(GptqGolden, EqualsNumpy) {
     EXPECT_EQ(got.group_of, group_of);
   }
 
-  std::vector<size_t> order(k);
-  std::iota(order.begin(), order.end(), 0);
-  if (c.options.act_order) {
-    const auto diagonal = [&](size_t i) {
-      const float value = moments.products[i * k + i];
-      return value == 0 ? 1 : value;
-    };
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return diagonal(a) > diagonal(b); });
-  }
+  const auto order = goldens.values<int32_t>(prefix + "order");
   const size_t groups = scales.size() / n;
   size_t compared = 0;
   for (size_t row = 0; row < n; ++row) {
     for (size_t place = 0; place < static_cast<size_t>(sure[row]); ++place, ++compared) {
-      const size_t at = row * k + order[place];
-      const size_t group = row * groups + static_cast<size_t>(group_of[order[place]]);
+      const size_t at = row * k + static_cast<size_t>(order[place]);
+      const size_t group = row * groups + static_cast<size_t>(group_of[static_cast<size_t>(order[place])]);
       ASSERT_EQ(got.scales[group], scales[group]) << "row " << row << ", column " << order[place];
       ASSERT_EQ(got.zeros[group], zeros[group]) << "row " << row << ", column " << order[place];
       ASSERT_EQ(got.codes[at], codes[at]) << "row " << row << ", column " << order[place];
@@ -210,14 +201,14 @@ TEST(Gptq, RaisesTheDampingUntilTheMomentsCanBeFactored) {
   for (int64_t i = 0; i < 32; ++i)
     moments.products[static_cast<size_t>(i * 32)] = moments.products[static_cast<size_t>(i)] = 0;
   moments.products[0] = -0.02f * moments.diagonal(1);
-  const auto plan = GptqPlan::create(*device, moments, {.damp = 0.001});
+  const auto plan = GptqPlan::create(*device, moments, {.group = 32}, {.damp = 0.001});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_GT(plan->damp(), 0.001);
   EXPECT_LT(plan->damp(), 0.2);
 
   moments.products[5] = std::nanf("");
   moments.products[5 * 32] = std::nanf("");
-  const auto none = GptqPlan::create(*device, moments, {});
+  const auto none = GptqPlan::create(*device, moments, {.group = 32}, {});
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.status().message().find("cannot be factored"), std::string::npos) << none.status().message();
 }

@@ -67,7 +67,9 @@ Status Quantizer::with_gptq(const LayerConfig& layer, LayerParts& parts, Quantiz
   for (int i = 0; i < kLayerInputs; ++i) {
     const auto input = static_cast<LayerInput>(i);
     Moments moments = walk_->observe(input, layer, parts.weights());
-    QUIRE_ASSIGN_OR_RETURN(const GptqPlan plan, GptqPlan::create(device_, std::move(moments), options_.gptq));
+    const auto reader = std::ranges::find(kLayerLinears, input, input_of);
+    QUIRE_ASSIGN_OR_RETURN(const GptqPlan plan, GptqPlan::create(device_, std::move(moments),
+                                                                 options_.grid(parts.tensor(*reader)), options_.gptq));
     for (const LayerLinear linear : kLayerLinears) {
       if (input_of(linear) != input) continue;
       const TensorRef& tensor = parts.tensor(linear);
