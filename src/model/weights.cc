@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/check_codes.h"
 #include "model/packed_file.h"
 
 namespace quire {
@@ -131,10 +132,12 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
   }
   const bool packed = weights.from_packed_file;
   Arena arena(weights.memory.data());
+  Status checked;
   visit_weights(
       config, checkpoint, weights,
       [&](const TensorRef* tensor, LinearWeight& weight) {
-        if (tensor == nullptr) return;
+        if (tensor == nullptr || !checked.ok()) return;
+        if (!packed) checked = check_codes(*tensor, device, checkpoint.path());
         const LinearSource source = linear_source(*tensor);
         const WeightType type = &weight == &weights.head && options.head ? *options.head : source.type;
         auto* memory = arena.take<std::byte>(device.packed_bytes(type, source.n, source.k));
@@ -154,6 +157,7 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
         if (!packed) tensor->decode_f32(0, tensor->rows(), values);
         vector = values;
       });
+  QUIRE_RETURN_IF_ERROR(checked);
   QUIRE_CHECK(arena.used() == total);
   weights.embedding = checkpoint.find("token_embd.weight");
   if (file.has_value() && !packed) QUIRE_RETURN_IF_ERROR(file->write(weights.memory));

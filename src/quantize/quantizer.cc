@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/check_codes.h"
 #include "quantize/awq.h"
 
 namespace quire {
@@ -43,6 +44,8 @@ Result<std::unique_ptr<Quantizer>> Quantizer::create(const Checkpoint& checkpoin
 
 Result<QuantizedLayer> Quantizer::quantize(size_t layer) {
   LayerParts parts(checkpoint_, layer, device_);
+  for (const LayerLinear linear : kLayerLinears)
+    QUIRE_RETURN_IF_ERROR(check_codes(parts.tensor(linear), device_, checkpoint_.path()));
   QuantizedLayer out;
   const LayerConfig& config = config_.layers[layer];
   if (options_.scheme == QuantizeScheme::kGptq) {

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 
+#include "formats/safetensors_file.h"
 #include "support/test_model.h"
 
 namespace quire {
@@ -101,6 +104,44 @@ TEST_F(WeightOptionsTest, AHeadThatBlocksDoNotDivideIsRefused) {
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("256"), std::string::npos) << status.message();
   EXPECT_TRUE(check_head((*model)->model().config(), (*model)->checkpoint(), DType::kQ8_0).ok());
+}
+
+// FP8 has NaN codes. They are too many to be looked at as the checkpoint is opened, so the load does.
+TEST_F(WeightOptionsTest, AnFp8WeightThatIsNoNumberIsRefused) {
+  for (const char* name : {"ct-fp8-block", "ct-fp8-dynamic"}) {
+    const auto original = std::filesystem::path(QUIRE_SOURCE_DIR) / "tests/golden/quantized" / name;
+    const auto copy = folder_ / name;
+    std::filesystem::copy(original, copy);
+    auto loads = [&] { return TestModel::load(copy, {.device = {.threads = 2}}); };
+    ASSERT_TRUE(loads().ok());
+    const auto checkpoint = Checkpoint::open(copy);
+    ASSERT_TRUE(checkpoint.ok());
+    const TensorRef& tensor = *(*checkpoint)->find("blk.1.ffn_down.weight");
+    ASSERT_EQ(tensor.type().codes, CodeKind::kFp8);
+
+    const auto file = copy / "model.safetensors";
+    std::ifstream in(file, std::ios::binary);
+    const std::string whole{std::istreambuf_iterator<char>(in), {}};
+    const SafetensorsFile weights = std::move(*SafetensorsFile::open(file));
+    const auto codes =
+        std::ranges::find(weights.tensors, "model.layers.1.mlp.down_proj.weight", &SafetensorsEntry::name);
+    ASSERT_NE(codes, weights.tensors.end());
+    const auto at = static_cast<size_t>(codes->data - weights.file.bytes().data() + 3 * tensor.columns() + 5);
+    for (const char nan : {'\x7f', '\xff'}) {
+      std::string changed = whole;
+      changed[at] = nan;
+      std::ofstream(file, std::ios::binary) << changed;
+      const auto refused = loads();
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.status().message(), copy.string() +
+                                                ": tensor blk.1.ffn_down.weight holds a NaN in row 3: the " +
+                                                "quantization failed or the file is damaged");
+    }
+    std::string largest = whole;
+    largest[at] = '\x7e';
+    std::ofstream(file, std::ios::binary) << largest;
+    EXPECT_TRUE(loads().ok());
+  }
 }
 
 }  // namespace
