@@ -452,7 +452,7 @@ Result<std::optional<std::string>> hf_chat_template(const Checkpoint& checkpoint
   if (it->is_string()) return std::optional<std::string>(it->get<std::string>());
   if (!it->is_array()) return corrupt("tokenizer_config.json: 'chat_template' is neither a string nor an array");
   for (const Json& entry : *it) {
-    if (entry.is_object() && entry.value("name", Json()) == "default" && entry.contains("template") &&
+    if (entry.is_object() && entry.contains("name") && entry["name"] == "default" && entry.contains("template") &&
         entry["template"].is_string()) {
       return std::optional<std::string>(entry["template"].get<std::string>());
     }

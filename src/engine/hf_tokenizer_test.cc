@@ -174,6 +174,8 @@ TEST(HfTokenizer, FindsTheChatTemplate) {
                                                                    {"name": "default", "template": "d"}]})"}}),
             "d");
   EXPECT_FALSE(source({{"tokenizer_config.json", R"({"chat_template": []})"}}).ok());
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');  // once copied level by level
+  EXPECT_FALSE(source({{"tokenizer_config.json", R"({"chat_template": [{"name": )" + deep + "}]}"}}).ok());
   EXPECT_FALSE(source({{"tokenizer_config.json", R"({"chat_template": 7})"}}).ok());
 }
 

@@ -13,6 +13,27 @@ namespace {
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
+// Bounds of the work below, which is a search for each place of each token, and for each user-defined token in each control
+// token. Published vocabularies have tokens of 256 bytes, and some thousands of one of these kinds.
+constexpr size_t kMaxPieceBytes = 1024;
+constexpr size_t kMaxAddedPairs = 50'000'000;
+
+Status check_work(const TokenizerSpec& spec, const std::string& where) {
+  for (int32_t id = 0; id < spec.vocabulary.size(); ++id) {
+    const size_t bytes = spec.vocabulary.text(id).size();
+    if (bytes > kMaxPieceBytes) {
+      return unsupported(where + " has a token of " + std::to_string(bytes) + " bytes, " + std::to_string(id) +
+                         "; tokenizers with tokens of at most " + std::to_string(kMaxPieceBytes) + " are converted");
+    }
+  }
+  const auto special = static_cast<size_t>(std::count_if(spec.added_tokens.begin(), spec.added_tokens.end(),
+                                                         [](const AddedToken& token) { return token.special; }));
+  const size_t others = spec.added_tokens.size() - special;
+  if (special == 0 || others <= kMaxAddedPairs / special) return {};
+  return unsupported(where + " has " + std::to_string(special) + " control and " + std::to_string(others) +
+                     " user-defined tokens, more than are converted");
+}
+
 size_t characters(std::string_view text) {
   size_t count = 0;
   for (size_t at = 0; at < text.size(); at += utf8_length(text[at])) ++count;
@@ -179,6 +200,7 @@ Status check_complete(const TokenizerSpec& spec, const MergeList& list) {
 }  // namespace
 
 Result<std::vector<Merge>> merges_from_scores(const TokenizerSpec& spec) {
+  QUIRE_RETURN_IF_ERROR(check_work(spec, "tokenizer.ggml.tokens"));
   const std::vector<bool> joins = joinable(spec);
   std::vector<RankedMerge> all;
   std::vector<Merge> splits;
@@ -204,6 +226,7 @@ Result<std::vector<Merge>> merges_from_scores(const TokenizerSpec& spec) {
 }
 
 Result<std::vector<float>> scores_from_merges(const TokenizerSpec& spec) {
+  QUIRE_RETURN_IF_ERROR(check_work(spec, "tokenizer.json"));
   QUIRE_ASSIGN_OR_RETURN(const MergeList list, analyse(spec));
   QUIRE_RETURN_IF_ERROR(check_results(spec, list));
   QUIRE_RETURN_IF_ERROR(check_complete(spec, list));

@@ -161,6 +161,24 @@ TokenizerSpec random_pieces(bool shuffled, std::mt19937* random) {
   return scored(scored_pieces);
 }
 
+// What would take hours: each place of a long token is a search, and so is each pair of added tokens.
+TEST(PieceMerges, RefuseWhatWouldTakeTooLong) {
+  const std::string longest(1024, 'b');
+  EXPECT_TRUE(merges_from_scores(scored({{"a", -1}, {longest, -2}})).ok());
+  const TokenizerSpec too_long = scored({{"a", -1}, {longest + "b", -2}});
+  EXPECT_EQ(merges_from_scores(too_long).status().message(),
+            "tokenizer.ggml.tokens has a token of 1025 bytes, 1; tokenizers with tokens of at most 1024 are converted");
+  EXPECT_EQ(scores_from_merges(merged({"a", longest + "b"}, {})).status().code(), StatusCode::kUnsupported);
+
+  TokenizerSpec many = scored({{"a", -1}, {"b", -2}});
+  for (int i = 0; i < 8000; ++i) {
+    add_token(&many, "a", true);
+    add_token(&many, "b", false);
+  }
+  EXPECT_EQ(merges_from_scores(many).status().message(),
+            "tokenizer.ggml.tokens has 8000 control and 8000 user-defined tokens, more than are converted");
+}
+
 TEST(PieceMerges, GiveTheIdsOfTheScores) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
