@@ -260,6 +260,7 @@ TEST(CheckpointWriter, RefusesCodesThatContradictWhatWasAskedFor) {
       {"has a scale of 1000000", [](auto& m) { m.scales.back() = 1e6f; }},
       {"has a scale of nan", [](auto& m) { m.scales.back() = std::nanf(""); }},
       {"has a scale of 0.1", [](auto& m) { m.scales.back() = 0.1f; }},  // no f16 value
+      {"has a scale of 0", [](auto& m) { m.scales.back() = 0; }},       // readers refuse it
       {"outside its range", [](auto& m) { m.codes.back() = 16; }},
       {"outside its range", [](auto& m) { m.zeros.back() = 7; }},
       {"other sizes", [](auto& m) { m.codes.pop_back(); }},

@@ -145,6 +145,15 @@ std::vector<std::byte> pack_group_indices(const QuantizedMatrix& m) {
   return bytes_of(indices);
 }
 
+// Whether every column has a group, and each group as many columns as it is to have.
+bool groups_are_full(const QuantizedMatrix& m, int64_t groups) {
+  std::vector<int64_t> room(static_cast<size_t>(groups), m.group);
+  room.back() = m.k - (groups - 1) * m.group;
+  return std::ranges::all_of(m.group_of, [&](int32_t group) {
+    return group >= 0 && group < groups && room[static_cast<size_t>(group)]-- > 0;
+  });
+}
+
 }  // namespace
 
 Result<std::vector<PackedPart>> packed_parts(const CheckpointTarget& target, int64_t n, int64_t k) {
@@ -172,15 +181,15 @@ Result<std::vector<PackedPart>> packed_parts(const CheckpointTarget& target, int
 Status check_matrix(const CheckpointTarget& target, const QuantizedMatrix& m) {
   const int64_t groups = group_count(m.k, target.group);
   const auto cells = static_cast<size_t>(m.n * groups);
-  const bool sizes = m.bits == target.bits && m.codes.size() == static_cast<size_t>(m.n * m.k) && m.group > 0 &&
-                     group_count(m.k, m.group) == groups && m.scales.size() == cells && m.zeros.size() == cells &&
+  const bool sizes = m.bits == target.bits && m.codes.size() == static_cast<size_t>(m.n * m.k) &&
+                     m.group == (target.group == 0 ? m.k : target.group) && m.scales.size() == cells &&
+                     m.zeros.size() == cells &&
                      (m.group_of.empty() || (target.act_order && m.group_of.size() == static_cast<size_t>(m.k)));
   if (!sizes) return corrupt("has other sizes, bits or groups than were asked for");
   const int largest = (1 << m.bits) - 1, middle = 1 << (m.bits - 1);
   const auto zero_fits = [&](uint8_t zero) { return target.symmetric ? zero == middle : zero <= largest; };
-  const auto is_group = [&](int32_t group) { return group >= 0 && group < groups; };
   if (!std::ranges::all_of(m.codes, [&](uint8_t code) { return code <= largest; }) ||
-      !std::ranges::all_of(m.zeros, zero_fits) || !std::ranges::all_of(m.group_of, is_group)) {
+      !std::ranges::all_of(m.zeros, zero_fits) || !groups_are_full(m, groups)) {
     return corrupt("has a code, a zero point or a group outside its range");
   }
   for (const float scale : m.scales) {
@@ -188,6 +197,7 @@ Status check_matrix(const CheckpointTarget& target, const QuantizedMatrix& m) {
     if (!std::isfinite(stored) || stored != scale) {
       return out_of_range("has a scale of " + std::to_string(scale) + ", which F16 cannot hold");
     }
+    if (stored == 0) return corrupt("has a scale of 0");
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "model/check_codes.h"
 #include "quantize/layer_parts.h"
 #include "quantize/quantizer.h"
 #include "quantize/work_folder.h"
@@ -11,13 +12,14 @@ namespace {
 
 std::string work_path(const QuantizeJob& job) { return job.out + ".work"; }
 
-Status write_decoded(const TensorRef& tensor, Device& device, CheckpointWriter& writer) {
+Status write_decoded(const QuantizeJob& job, const TensorRef& tensor, CheckpointWriter& writer) {
+  QUIRE_RETURN_IF_ERROR(check_codes(tensor, job.device, job.checkpoint.path()));
   const int64_t k = tensor.columns();
   std::vector<float> values(static_cast<size_t>(tensor.rows() * k));
   if (tensor.rank == 1) {
     tensor.decode_f32(0, 1, values.data());
   } else {
-    device.parallel(tensor.rows(), [&](int64_t begin, int64_t end) {
+    job.device.parallel(tensor.rows(), [&](int64_t begin, int64_t end) {
       tensor.decode_f32(begin, end - begin, values.data() + begin * k);
     });
   }
@@ -28,14 +30,35 @@ Status write_decoded(const TensorRef& tensor, Device& device, CheckpointWriter& 
 Status write_kept(const QuantizeJob& job, const TensorRef& tensor, CheckpointWriter& writer) {
   const bool same_blocks = job.target.file.format == CheckpointTarget::Format::kGguf && tensor.quantized == nullptr &&
                            tensor.rank == 2 && job.target.file.dtype(tensor) == tensor.dtype;
-  if (!same_blocks) return write_decoded(tensor, job.device, writer);
+  if (!same_blocks) return write_decoded(job, tensor, writer);
   const int64_t stride = row_bytes(tensor.dtype, tensor.columns());
   std::vector<std::byte> rows(static_cast<size_t>(tensor.rows() * stride));
   for (int64_t row = 0; row < tensor.rows(); ++row) std::copy_n(tensor.row(row), stride, rows.data() + row * stride);
   return writer.write_blocks(tensor.name, rows);
 }
 
+// Whether what a file of the work folder holds is a layer of this model. Matrices are checked as they are written.
+Status check_vectors(const QuantizeJob& job, size_t layer, const QuantizedLayer& result) {
+  const std::string prefix = "blk." + std::to_string(layer) + ".";
+  const std::string where = work_path(job) + ": layer " + std::to_string(layer);
+  size_t expected = 0;
+  for (const TensorRef& tensor : job.checkpoint.tensors()) {
+    if (tensor.rank != 1 || !tensor.name.starts_with(prefix)) continue;
+    ++expected;
+    const auto found = result.vectors.find(std::string_view(tensor.name).substr(prefix.size()));
+    if (found == result.vectors.end()) return corrupt(where + " lacks " + tensor.name);
+    if (static_cast<int64_t>(found->second.size()) != tensor.columns()) {
+      return corrupt(where + " has " + std::to_string(found->second.size()) + " values of " + tensor.name +
+                     ", not the " + std::to_string(tensor.columns()) + " of the model");
+    }
+  }
+  if (expected == result.vectors.size()) return {};
+  return corrupt(where + " holds " + std::to_string(result.vectors.size()) + " vectors, not the " +
+                 std::to_string(expected) + " of the model");
+}
+
 Status write_layer(const QuantizeJob& job, size_t layer, const QuantizedLayer& result, CheckpointWriter& writer) {
+  QUIRE_RETURN_IF_ERROR(check_vectors(job, layer, result));
   for (const LayerLinear linear : kLayerLinears) {
     const QuantizedRows& rows = result.linears[static_cast<size_t>(linear)];
     const std::string name = tensor_name(layer, linear);
@@ -58,7 +81,7 @@ Status cancelled_status(const QuantizeJob& job) {
 Result<size_t> quantize_layers(const QuantizeJob& job, const QuantizeProgress& progress, WorkFolder& work) {
   const size_t layers = job.config.layers.size();
   const size_t done_before = work.layers();
-  if (done_before == layers) return done_before;
+  if (done_before >= layers) return layers;
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Quantizer> quantizer,
                          Quantizer::create(job.checkpoint, job.config, job.device, job.sequences, job.target.options));
   if (done_before > 0 && !quantizer->residual().empty())
@@ -95,7 +118,9 @@ Result<QuantizeOutcome> run_quantize_job(const QuantizeJob& job, const QuantizeP
   QUIRE_ASSIGN_OR_RETURN(outcome.resumed_layers, quantize_layers(job, progress, work));
   for (size_t layer = 0; layer < job.config.layers.size(); ++layer) {
     QUIRE_ASSIGN_OR_RETURN(const QuantizedLayer result, work.load(layer));
-    QUIRE_RETURN_IF_ERROR(write_layer(job, layer, result, *outcome.writer));
+    const Status written = write_layer(job, layer, result, *outcome.writer);
+    const bool unfit = written.code() == StatusCode::kCorrupt || written.code() == StatusCode::kOutOfRange;
+    if (!written.ok()) return unfit ? work.damaged(written) : written;
   }
   for (const TensorRef& tensor : job.checkpoint.tensors()) {
     if (!tensor.name.starts_with("blk.")) QUIRE_RETURN_IF_ERROR(write_kept(job, tensor, *outcome.writer));

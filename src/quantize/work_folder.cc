@@ -1,13 +1,15 @@
 #include "quantize/work_folder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "base/mapped_file.h"
+#include "formats/messages.h"
 #include "formats/partial_file.h"
 #include "formats/safetensors_file.h"
 #include "formats/safetensors_writer.h"
@@ -114,15 +116,16 @@ Result<WorkFolder> WorkFolder::open(const std::string& path, const std::string& 
     return invalid_argument(path + " is where unfinished work is kept, but holds " + foreign +
                             ", which is none; move it away, or choose another output");
   }
-  std::ifstream stored(path + kSettingsFile, std::ios::binary);
-  if (!stored) {
+  if (!std::filesystem::exists(path + kSettingsFile, error)) {
     QUIRE_RETURN_IF_ERROR(write_text_file(path + kSettingsFile, settings));
     return folder;
   }
-  const std::string before{std::istreambuf_iterator<char>(stored), {}};
+  const Result<MappedFile> stored = MappedFile::open(path + kSettingsFile);
+  if (!stored.ok()) return folder.damaged(stored.status());
+  const std::string_view before(reinterpret_cast<const char*>(stored->bytes().data()), stored->bytes().size());
   if (before != settings) {
     return invalid_argument(path + " holds the unfinished work of a run with other settings or another input (" +
-                            before.substr(0, before.find('\n')) +
+                            quote(before.substr(0, before.find('\n'))) +
                             "); repeat that one to go on with it, or remove the folder to start anew");
   }
   while (std::filesystem::exists(layer_file(path, folder.layers_))) ++folder.layers_;
@@ -148,17 +151,17 @@ Status WorkFolder::store(size_t layer, const QuantizedLayer& result, std::span<c
   return {};
 }
 
-Result<SafetensorsFile> WorkFolder::open_file(const std::string& path) const {
-  Result<SafetensorsFile> file = SafetensorsFile::open(path);
-  if (!file.ok()) return Status(file.status().code(), file.status().message() + "; remove " + path_ + " to start anew");
-  return file;
+Status WorkFolder::damaged(const Status& status) const {
+  return Status(status.code(), status.message() + "; remove " + path_ + " to start anew");
 }
 
 Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
-  QUIRE_ASSIGN_OR_RETURN(const SafetensorsFile file, open_file(layer_file(path_, layer)));
+  const std::string path = layer_file(path_, layer);
+  const Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  if (!file.ok()) return damaged(file.status());
   QuantizedLayer result;
   constexpr std::string_view kVector = "vector.";
-  for (const SafetensorsEntry& entry : file.tensors) {
+  for (const SafetensorsEntry& entry : file->tensors) {
     if (entry.name.starts_with(kVector)) {
       result.vectors.emplace(entry.name.substr(kVector.size()), values_of<float>(entry));
       continue;
@@ -166,8 +169,7 @@ Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
     const size_t dot = entry.name.find('.');
     const auto index = static_cast<size_t>(entry.name[0] - '0');
     if (dot != 1 || index >= result.linears.size())
-      return corrupt(layer_file(path_, layer) + ": tensor " + entry.name + " is not one of a layer; remove " + path_ +
-                     " to start anew");
+      return damaged(corrupt(path + ": tensor " + quote(entry.name) + " is not one of a layer"));
     read_linear(result.linears[index], std::string_view(entry.name).substr(dot + 1), entry);
   }
   return result;
@@ -175,10 +177,13 @@ Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
 
 Status WorkFolder::load_residual(std::span<float> out) const {
   const std::string path = residual_file(path_, layers_ - 1);
-  QUIRE_ASSIGN_OR_RETURN(const SafetensorsFile file, open_file(path));
-  if (file.tensors.size() != 1 || file.tensors[0].bytes != static_cast<int64_t>(out.size_bytes()))
-    return corrupt(path + ": not the residual stream of this text; remove " + path_ + " to start anew");
-  std::memcpy(out.data(), file.tensors[0].data, out.size_bytes());
+  const Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  if (!file.ok()) return damaged(file.status());
+  if (file->tensors.size() != 1 || file->tensors[0].bytes != static_cast<int64_t>(out.size_bytes()))
+    return damaged(corrupt(path + ": not the residual stream of this text"));
+  std::memcpy(out.data(), file->tensors[0].data, out.size_bytes());
+  if (!std::ranges::all_of(out, [](float value) { return std::isfinite(value); }))
+    return damaged(corrupt(path + ": holds an infinity or NaN"));
   return {};
 }
 

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/status.h"
-#include "formats/safetensors_file.h"
 #include "quantize/quantizer.h"
 
 namespace quire {
@@ -24,15 +23,17 @@ class WorkFolder {
   size_t layers() const { return layers_; }
 
   Status store(size_t layer, const QuantizedLayer& result, std::span<const float> residual);
+  // What the file of a layer holds; whether that is a layer of this model is for the caller to check.
   Result<QuantizedLayer> load(size_t layer) const;
   // The residual stream after the last layer that is done.
   Status load_residual(std::span<float> out) const;
 
+  // A failure that what lies in the folder caused, with the advice to start anew.
+  Status damaged(const Status& status) const;
+
   Status remove();
 
  private:
-  Result<SafetensorsFile> open_file(const std::string& path) const;
-
   std::string path_;
   size_t layers_ = 0;
 };

@@ -3,7 +3,9 @@
 #include "quantize/work_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -133,6 +135,23 @@ TEST(WorkFolder, NamesDamagedFiles) {
   expect_says(work->load_residual(stream), {folder.file("w/residual-0.safetensors"), "remove "});
 }
 
+TEST(WorkFolder, NeverWaitsForAPipe) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.file("w"));
+  ASSERT_EQ(::mkfifo(folder.file("w/settings.txt").c_str(), 0600), 0);
+  expect_says(WorkFolder::open(folder.file("w"), "s").status(), {folder.file("w/settings.txt"), "to start anew"});
+}
+
+TEST(WorkFolder, RefusesAResidualStreamThatIsNoNumber) {
+  const Folder folder;
+  auto work = WorkFolder::open(folder.file("w"), "s");
+  ASSERT_TRUE(work.ok());
+  std::vector<float> stream = random_values(50, 12);
+  stream[20] = std::nanf("");
+  ASSERT_TRUE(work->store(0, random_layer(), stream).ok());
+  expect_says(work->load_residual(stream), {folder.file("w/residual-0.safetensors"), "NaN", "to start anew"});
+}
+
 // --- a whole run ----------------------------------------------------------------------------------------------
 
 struct Scenario {
@@ -205,6 +224,27 @@ TEST(QuantizeJob, GoesOnWhereItStoppedWithTheSameBytes) {
     EXPECT_TRUE(read(out + tensors) == read(whole + tensors));
     EXPECT_FALSE(std::filesystem::exists(out + ".work"));
   }
+}
+
+// A layer of another model, or one that somebody made up, must not become part of the output.
+TEST(QuantizeJob, RefusesLayersThatAreNotOfThisModel) {
+  const Scenario what = scenarios()[4];
+  const TinyModel model(what.model);
+  const Folder folder;
+  const std::string out = folder.file(what.out), layer = out + ".work/layer-0.safetensors";
+  ASSERT_EQ(run(model, what, out, 1).status().code(), StatusCode::kCancelled);
+  const std::string whole = read(layer);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string changed = whole;
+    changed.replace(changed.find(from), from.size(), to);
+    write(layer, changed);
+    return run(model, what, out, 100).status();
+  };
+  expect_says(refused("vector.attn_q.bias", "vector.attn_x.bias"),
+              {out + ".work", "lacks blk.0.attn_q.bias", "to start anew"});
+  expect_says(refused("0.blocks", "0.bLocks"), {out + ".work", "blk.0.attn_q.weight", "to start anew"});
+  write(layer, whole);
+  EXPECT_TRUE(run(model, what, out, 100).ok());
 }
 
 }  // namespace
