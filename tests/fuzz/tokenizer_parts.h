@@ -1,0 +1,46 @@
+// What the targets of tokenizers share: whether a tokenizer made from another gives the same ids and bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/test_checkpoint.h"
+#include "engine/tokenizer_export.h"
+#include "engine/tokenizer_source.h"
+#include "fuzz/documents.h"
+
+namespace quire {
+
+using testing_checkpoint::MetaCheckpoint;
+
+// Texts for any vocabulary: words, digits, runs, spaces, other scripts, what is not UTF-8, spellings of tokens.
+inline constexpr const char* kFuzzTexts[] = {
+    "",  "a", "ab abc  aab\n\nb", "12 345.6", "<s>a</s> b", "\xe4\xb8\xad \xc3\xa9" "e\xcc\x81", "\xff\xc3",
+    "aaaaaaaa bbbb", "a<|im_end|>b\t", "\xe2\x96\x81" "a"};
+
+inline void exercise(const Tokenizer& tokenizer) {
+  for (const char* text : kFuzzTexts) {
+    for (const bool special : {false, true}) {
+      const auto ids = tokenizer.encode(text, {.add_special = special, .parse_special = special});
+      if (ids.ok()) (void)tokenizer.decode(*ids, special);
+    }
+  }
+}
+
+// Fails where the two differ, in the words of engine/tokenizer_export.h.
+inline void require_same(const Checkpoint& original, const Checkpoint& converted) {
+  const auto before = load_tokenizer(original), after = load_tokenizer(converted);
+  fuzz_require(before.ok(), "a tokenizer that was converted loads");
+  fuzz_require(after.ok(), "what was converted loads: " + after.status().message());
+  for (const char* text : kFuzzTexts) {
+    for (const bool special : {false, true}) {
+      const EncodeOptions options{.add_special = special, .parse_special = special};
+      const auto expected = (*before)->encode(text, options), got = (*after)->encode(text, options);
+      if (!expected.ok()) continue;
+      fuzz_require(got.ok() && *got == *expected, std::string("the same ids for '") + text + "'");
+      fuzz_require((*before)->decode(*expected, true) == (*after)->decode(*got, true), "the same text again");
+    }
+  }
+}
+
+}  // namespace quire
