@@ -290,6 +290,31 @@ TEST(CheckpointWriter, RefusesCodesThatContradictWhatWasAskedFor) {
   EXPECT_EQ((*writer)->write_blocks("blk.0.ffn_up.weight", {}).code(), StatusCode::kCorrupt);
 }
 
+// Each group of an order of columns has as many as it is to have, or no reader would take the file.
+TEST(CheckpointWriter, RefusesGroupsOfUnevenSize) {
+  const auto source = open_checkpoint(kGolden + "quantized/base");
+  ASSERT_NE(source, nullptr);
+  const TensorRef& tensor = *source->find("blk.1.ffn_up.weight");
+  CheckpointTarget target = target_of(Format::kGptq);
+  target.act_order = true;
+  for (const bool even : {true, false}) {
+    const TempDir dir;
+    auto writer = CheckpointWriter::create(*source, target, dir.path() + "/out");
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    QuantizedMatrix matrix;
+    matrix.n = tensor.rows();
+    matrix.k = tensor.columns();
+    matrix.group = 32;
+    matrix.codes.assign(static_cast<size_t>(matrix.n * matrix.k), 3);
+    matrix.scales.assign(static_cast<size_t>(matrix.n * matrix.k / 32), 1.0f);
+    matrix.zeros.assign(matrix.scales.size(), 8);
+    const auto groups = static_cast<int32_t>(matrix.k / 32);
+    for (int32_t i = 0; i < matrix.k; ++i) matrix.group_of.push_back(i % groups);
+    if (!even) matrix.group_of[0] = 1;
+    EXPECT_EQ((*writer)->write_codes(tensor.name, matrix).ok(), even);
+  }
+}
+
 // Some linears of a quantized directory may stay plain; its settings then say which.
 TEST(CheckpointWriter, PlainLinearsAmongQuantizedOnesAreStated) {
   const auto source = open_checkpoint(kGolden + "quantized/base");

@@ -100,7 +100,7 @@ TEST(WorkFolder, RefusesOtherSettingsAndOtherPeoplesFiles) {
   const Folder folder;
   ASSERT_TRUE(WorkFolder::open(folder.file("w"), "GPTQ, 4-bit\nmodel\n").ok());
   expect_says(WorkFolder::open(folder.file("w"), "GPTQ, 8-bit\nmodel\n").status(),
-              {folder.file("w"), "other settings", "(GPTQ, 4-bit)", "remove the folder"});
+              {folder.file("w"), "other settings", "(\"GPTQ, 4-bit\")", "remove the folder"});
 
   std::filesystem::create_directory(folder.file("mine"));
   write(folder.file("mine/thesis.txt"), "years");
