@@ -112,7 +112,9 @@ TEST_F(WeightOptionsTest, AnFp8WeightThatIsNoNumberIsRefused) {
     const auto original = std::filesystem::path(QUIRE_SOURCE_DIR) / "tests/golden/quantized" / name;
     const auto copy = folder_ / name;
     std::filesystem::copy(original, copy);
-    auto loads = [&] { return TestModel::load(copy, {.device = {.threads = 2}}); };
+    TestModelOptions options;
+    options.device.threads = 2;
+    auto loads = [&] { return TestModel::load(copy, options); };
     ASSERT_TRUE(loads().ok());
     const auto checkpoint = Checkpoint::open(copy);
     ASSERT_TRUE(checkpoint.ok());
