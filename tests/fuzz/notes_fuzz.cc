@@ -39,7 +39,8 @@ void check(const CheckpointNotes& notes) {
     const auto proof = parse_proof(notes.proof, kWhere);
     if (proof.ok()) {
       const auto again = parse_proof(proof_text(*proof), kWhere);
-      fuzz_require(again.ok() && again->kl == proof->kl && again->text == proof->text, "a proof's numbers are read as written");
+      fuzz_require(again.ok() && again->kl == proof->kl && again->text == proof->text,
+                   "a proof's numbers are read as written");
     }
   }
   (void)check_k_factors(small_model(), notes.k_factors, kWhere);

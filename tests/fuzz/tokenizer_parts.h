@@ -14,9 +14,18 @@ namespace quire {
 using testing_checkpoint::MetaCheckpoint;
 
 // Texts for any vocabulary: words, digits, runs, spaces, other scripts, what is not UTF-8, spellings of tokens.
-inline constexpr const char* kFuzzTexts[] = {
-    "",  "a", "ab abc  aab\n\nb", "12 345.6", "<s>a</s> b", "\xe4\xb8\xad \xc3\xa9" "e\xcc\x81", "\xff\xc3",
-    "aaaaaaaa bbbb", "a<|im_end|>b\t", "\xe2\x96\x81" "a"};
+inline constexpr const char* kFuzzTexts[] = {"",
+                                             "a",
+                                             "ab abc  aab\n\nb",
+                                             "12 345.6",
+                                             "<s>a</s> b",
+                                             "\xe4\xb8\xad \xc3\xa9"
+                                             "e\xcc\x81",
+                                             "\xff\xc3",
+                                             "aaaaaaaa bbbb",
+                                             "a<|im_end|>b\t",
+                                             "\xe2\x96\x81"
+                                             "a"};
 
 inline void exercise(const Tokenizer& tokenizer) {
   for (const char* text : kFuzzTexts) {

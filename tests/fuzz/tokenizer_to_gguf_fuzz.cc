@@ -25,7 +25,8 @@ void convert(MetaCheckpoint& hf) {
   require_same(hf, gguf);
   const auto documents = hf_tokenizer_documents(gguf);
   if (!documents.ok()) return;
-  require_same(gguf, MetaCheckpoint(std::map<std::string, std::string, std::less<>>(documents->begin(), documents->end())));
+  require_same(gguf,
+               MetaCheckpoint(std::map<std::string, std::string, std::less<>>(documents->begin(), documents->end())));
 }
 
 }  // namespace

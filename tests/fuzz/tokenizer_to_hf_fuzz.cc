@@ -67,7 +67,8 @@ void convert(const MetaCheckpoint& gguf) {
   const MetaCheckpoint hf(std::map<std::string, std::string, std::less<>>(documents->begin(), documents->end()));
   require_same(gguf, hf);
   const auto keys = gguf_tokenizer_metadata(hf);
-  if (keys.ok()) require_same(hf, MetaCheckpoint(std::map<std::string, MetaValue, std::less<>>(keys->begin(), keys->end())));
+  if (keys.ok())
+    require_same(hf, MetaCheckpoint(std::map<std::string, MetaValue, std::less<>>(keys->begin(), keys->end())));
 }
 
 }  // namespace
