@@ -49,15 +49,17 @@ bool is_run_of_one_character(std::string_view text) {
 }
 
 // Which tokens take part in merging: not control tokens, bytes or holes, nor tokens that are cut out of the text before
-// the model sees it. A user-defined token is cut out wherever it stands, except in the spelling of a control token that
+// the model sees it. One character is a part of others whatever its score, as merging begins with characters. A user-defined token is cut out wherever it stands, except in the spelling of a control token that
 // is to be read as text, or where a space mark of its own is made later.
 std::vector<bool> joinable(const TokenizerSpec& spec) {
   std::vector<bool> joins(static_cast<size_t>(spec.vocabulary.size()));
   for (int32_t id = 0; id < spec.vocabulary.size(); ++id) {
     const std::string_view text = spec.vocabulary.text(id);
-    const bool is_piece =
-        spec.model == ModelKind::kScores ? spec.scores[static_cast<size_t>(id)] > kNeverMerged : !byte_token(text);
-    joins[static_cast<size_t>(id)] = is_piece && !text.empty() && spec.vocabulary.find(text) == id;
+    if (text.empty() || spec.vocabulary.find(text) != id) continue;
+    joins[static_cast<size_t>(id)] =
+        spec.model == ModelKind::kScores
+            ? spec.scores[static_cast<size_t>(id)] > kNeverMerged || text.size() == utf8_length(text[0])
+            : !byte_token(text);
   }
   const auto is_within_control = [&spec](std::string_view text) {
     return std::any_of(spec.added_tokens.begin(), spec.added_tokens.end(), [text](const AddedToken& token) {
