@@ -184,7 +184,7 @@ std::vector<OptionRow> quantize_rows() {
        .member = &Options::act_order,
        .commands = kQuantize,
        .section = kQuantizeSection,
-       .help = "gptq: columns of large inputs first"},
+       .help = "gptq: columns of large inputs first, wherever they are; else within their groups"},
       {.name = "static-groups",
        .member = &Options::static_groups,
        .commands = kQuantize,
