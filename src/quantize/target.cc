@@ -70,10 +70,16 @@ Status check_codes(const QuantizeRequest& request, Format format) {
     return invalid_argument("--type names a type of GGUF files, but the output is " + std::string(format_name(format)) +
                             "; give --format gguf, or --bits and --group");
   if (request.importance == true) return invalid_argument("--importance on is for --scheme rtn in GGUF files");
+  const bool ordered = request.gptq.act_order && !request.gptq.static_groups;
+  // With one scale a row the order leaves no trace in the file.
+  if (format == Format::kCompressedTensors && ordered && request.group != 0)
+    return unsupported(
+        "readers of compressed-tensors files no longer take groups in another order than the columns'; add "
+        "--static-groups, or use --format gptq");
   if (format != Format::kAwq) return {};
   if (request.bits != 4) return unsupported("AWQ files hold 4 bits only; use --format compressed-tensors for 8");
   if (request.group == 0) return unsupported("AWQ files need groups; --group -1 (one scale a row) does not fit them");
-  if (request.gptq.act_order && !request.gptq.static_groups)
+  if (ordered)
     return unsupported("AWQ files cannot hold groups in another order than the columns'; add --static-groups");
   return {};
 }

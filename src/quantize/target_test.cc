@@ -187,6 +187,23 @@ TEST_F(Targets, BlocksOf256GiveWayWhereTheyDoNotFit) {
   }
 }
 
+// Readers of that format take columns in their own order only.
+TEST_F(Targets, CompressedTensorsTakesActOrderThatLeavesNoTrace) {
+  QuantizeRequest request;
+  request.format = Format::kCompressedTensors;
+  request.gptq.act_order = true;
+  for (const int64_t group : {0, 32}) {  // 0: the row
+    for (const bool static_groups : {false, true}) {
+      request.group = group;
+      request.gptq.static_groups = static_groups;
+      const auto target = quantize_target(*model_.checkpoint, request, "out");
+      EXPECT_EQ(target.ok(), group == 0 || static_groups) << group;
+      if (target.ok()) continue;
+      EXPECT_NE(target.status().message().find("--static-groups, or use --format gptq"), std::string::npos);
+    }
+  }
+}
+
 // Runs are told apart by it when one goes on with the work of another.
 TEST_F(Targets, TheDescriptionHasAllThatChangesTheResult) {
   std::set<std::string> seen;
