@@ -251,6 +251,17 @@ TEST(CheckpointWriter, RefusesValuesThatTheTypeCannotHold) {
   EXPECT_EQ((*writer)->write_values(tensor.name, values).code(), StatusCode::kUnsupported);
 }
 
+QuantizedMatrix codes_for(const TensorRef& tensor) {
+  QuantizedMatrix matrix;
+  matrix.n = tensor.rows();
+  matrix.k = tensor.columns();
+  matrix.group = 32;
+  matrix.codes.assign(static_cast<size_t>(matrix.n * matrix.k), 3);
+  matrix.scales.assign(static_cast<size_t>(matrix.n * matrix.k / 32), 1.0f);
+  matrix.zeros.assign(matrix.scales.size(), 8);
+  return matrix;
+}
+
 // What is given may come from a file that a stopped program left.
 TEST(CheckpointWriter, RefusesCodesThatContradictWhatWasAskedFor) {
   const auto source = open_checkpoint(kGolden + "quantized/base");
@@ -271,13 +282,7 @@ TEST(CheckpointWriter, RefusesCodesThatContradictWhatWasAskedFor) {
     const TempDir dir;
     auto writer = CheckpointWriter::create(*source, target_of(Format::kGptq), dir.path() + "/out");
     ASSERT_TRUE(writer.ok()) << writer.status().message();
-    QuantizedMatrix matrix;
-    matrix.n = tensor.rows();
-    matrix.k = tensor.columns();
-    matrix.group = 32;
-    matrix.codes.assign(static_cast<size_t>(matrix.n * matrix.k), 3);
-    matrix.scales.assign(static_cast<size_t>(matrix.n * matrix.k / 32), 1.0f);
-    matrix.zeros.assign(matrix.scales.size(), 8);
+    QuantizedMatrix matrix = codes_for(tensor);
     change(matrix);
     const Status status = (*writer)->write_codes(tensor.name, matrix);
     EXPECT_NE(status.message().find(std::string("\"blk.1.ffn_up.weight\" ")), std::string::npos) << status.message();
@@ -301,13 +306,7 @@ TEST(CheckpointWriter, RefusesGroupsOfUnevenSize) {
     const TempDir dir;
     auto writer = CheckpointWriter::create(*source, target, dir.path() + "/out");
     ASSERT_TRUE(writer.ok()) << writer.status().message();
-    QuantizedMatrix matrix;
-    matrix.n = tensor.rows();
-    matrix.k = tensor.columns();
-    matrix.group = 32;
-    matrix.codes.assign(static_cast<size_t>(matrix.n * matrix.k), 3);
-    matrix.scales.assign(static_cast<size_t>(matrix.n * matrix.k / 32), 1.0f);
-    matrix.zeros.assign(matrix.scales.size(), 8);
+    QuantizedMatrix matrix = codes_for(tensor);
     const auto groups = static_cast<int32_t>(matrix.k / 32);
     for (int32_t i = 0; i < matrix.k; ++i) matrix.group_of.push_back(i % groups);
     if (!even) matrix.group_of[0] = 1;
