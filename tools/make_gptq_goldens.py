@@ -6,14 +6,15 @@ usage: make_gptq_goldens.py [OUT]
 Written from the paper (Frantar et al. 2022, arXiv 2210.17323, Algorithm 1) without its blocks, which change nothing but the order of
 sums: the inverse of the damped second moments is computed as such, and each column's error is taken from all columns behind it at
 once. Columns of large inputs come first: with act-order wherever they are, without it groups by their largest and then the columns
-within each, so that groups stay those of neighbours. The damping is a share of the mean of the diagonal as it was before columns without input got a 1. Scales of a group are chosen
-when its first column is reached, from the values that its columns have then: of the range of the values and 0 (symmetric: of the
-largest magnitude on both sides), and of that range shrunk by 2 %, 4 %, ... 40 %, the one whose rounding errors, weighted by
-1 / U_ii^2, have the least sum. Static groups take the plain range of the weights instead. Scales are f16.
+within each, so that groups stay those of neighbours. The damping is a share of the mean of the diagonal as it was before columns
+without input got a 1. Scales of a group are chosen when its first column is reached, from the values that its columns have then: of
+the range of the values and 0 (symmetric: of the largest magnitude on both sides), and of that range shrunk by 2 %, 4 %, ... 40 %, the
+one whose rounding errors, weighted by 1 / U_ii^2, have the least sum. Static groups take the plain range of the weights instead.
+Scales are f16.
 
 The file holds `weights` [n][k], `moments` [k][k], `dead` (the columns without input of cases that have such), and for each case
-codes, scales, zeros, group_of, order, `error` (the trace of d H d^T, d being what rounding changed) and `sure` [n]: how many columns of a row,
-in the order in which they are quantized, follow without a tie. Behind a place where another order of sums may round another way (a code
+codes, scales, zeros, group_of, order (the column at each place), `error` (the trace of d H d^T, d being what rounding changed) and
+`sure` [n]: how many columns of a row, in the order in which they are quantized, follow without a tie. Behind a place where another order of sums may round another way (a code
 within 1e-3 of a tie, a scale within 1e-4 of one between two f16 values, two ranges whose errors agree to 1e-4), a row may be another.
 """
 

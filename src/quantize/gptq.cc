@@ -68,7 +68,10 @@ Result<GptqPlan> GptqPlan::create(Device& device, Moments moments, const GridSpe
     plan.dead_[static_cast<size_t>(i)] = 1;
     diagonal = 1;
   }
-  plan.order_ = order_of(moments, Grid(spec, 1, moments.k), options.act_order);
+  const Grid grid(spec, 1, moments.k);
+  plan.unit_ = grid.unit();
+  plan.group_ = grid.group();
+  plan.order_ = order_of(moments, grid, options.act_order);
   const double mean = sum / static_cast<double>(moments.k);
   plan.damp_ = options.damp;
   for (int tries = 0; tries < kDampTries; ++tries, plan.damp_ = 2 * plan.damp_ + 0.01) {
@@ -146,6 +149,7 @@ struct Walk {
 
 QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n, std::vector<float> weights) const {
   Grid grid(spec, n, k_);
+  QUIRE_CHECK(grid.unit() == unit_ && grid.group() == group_);  // which order_ keeps together
   device.parallel(n, [&](int64_t begin, int64_t end) {
     std::vector<float> ordered(static_cast<size_t>(k_));
     for (int64_t row = begin; row < end; ++row) {

@@ -44,6 +44,8 @@ class GptqPlan {
  private:
   int64_t k_ = 0;
   double damp_ = 0;
+  int64_t unit_ = 0;  // grid.h, of all linears
+  int64_t group_ = 0;
   GptqOptions options_;
   std::vector<float> factor_;   // [k][k], upper (inverse_factor.h), columns in order_
   std::vector<int32_t> order_;  // the column at each place

@@ -116,13 +116,12 @@ def test_a_real_model(folder):
 
 # --- stopped runs ---------------------------------------------------------------------------------------------
 
-@in_folder
-def test_a_stopped_run_goes_on_with_the_same_bytes(folder):
-    arguments = ["--calibration-sequences", 24, "--calibration-length", 500, "--isa", "scalar", "--threads", 1]
-    succeed("quantize", *arguments, GEMMA, folder / "whole")
-    out, work = folder / "out", folder / "out.work"
-    command = [QUIRE, "quantize", *map(str, arguments), str(GEMMA), str(out)]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+SLOW = ["--calibration-sequences", 24, "--calibration-length", 500, "--isa", "scalar", "--threads", 1]
+
+
+def stopped_after_a_layer(work, *arguments):
+    """Interrupts a run as soon as its folder of unfinished work holds a layer; returns what it printed."""
+    program = subprocess.Popen([QUIRE, "quantize", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     end = time.monotonic() + LIMIT_S
     while not (work / "layer-0.safetensors").exists():
         assert time.monotonic() < end and program.poll() is None, program.communicate()
@@ -130,13 +129,21 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(folder):
     program.send_signal(signal.SIGINT)
     said, err = (text.decode() for text in program.communicate(timeout=LIMIT_S))
     equal(program.returncode, 130, err)
+    return said, err
+
+
+@in_folder
+def test_a_stopped_run_goes_on_with_the_same_bytes(folder):
+    succeed("quantize", *SLOW, GEMMA, folder / "whole")
+    out, work = folder / "out", folder / "out.work"
+    said, err = stopped_after_a_layer(work, *SLOW, GEMMA, out)
     assert f"the same command goes on from {work}" in err, err
     equal(said, "")
     equal(left_in(folder), ["out.work", "whole"])
 
-    refuse("quantize", *arguments, GEMMA, out, "--damp", "0.02",
+    refuse("quantize", *SLOW, GEMMA, out, "--damp", "0.02",
            says=[work, "other settings", "GPTQ, 4-bit", "remove the folder"])
-    done = succeed("quantize", *arguments, GEMMA, out)
+    done = succeed("quantize", *SLOW, GEMMA, out)
     assert "of an earlier run" in done.err, done
     equal(digest(out), digest(folder / "whole"))
     equal(left_in(folder), ["out", "whole"])
@@ -146,16 +153,9 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(folder):
 def test_a_changed_source_is_not_gone_on_with(folder):
     source, work = folder / "model.gguf", folder / "out.work"
     source.write_bytes(TWIN.read_bytes())
-    arguments = ["--calibration-sequences", 24, "--calibration-length", 500, "--isa", "scalar", "--threads", 1, source, folder / "out"]
-    program = subprocess.Popen([QUIRE, "quantize", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-    end = time.monotonic() + LIMIT_S
-    while not (work / "layer-0.safetensors").exists():
-        assert time.monotonic() < end and program.poll() is None
-        time.sleep(0.005)
-    program.send_signal(signal.SIGINT)
-    equal(program.wait(timeout=LIMIT_S), 130)
+    stopped_after_a_layer(work, *SLOW, source, folder / "out")
     source.write_bytes(TWIN.read_bytes())  # the same name and size, another time of change
-    refuse("quantize", *arguments, says=[work, "another input", "remove the folder"])
+    refuse("quantize", *SLOW, source, folder / "out", says=[work, "another input", "remove the folder"])
 
 
 @in_folder
