@@ -23,7 +23,7 @@ struct Bf16Kernel {
     const uint8_t* line = strip.quants;
     const uint16_t* a = panel.bf16;
     for (int64_t k = 0; k < strip.k_padded; k += 2, line += 64, a += 2 * kStride) {
-      prefetch_line(strip, line);
+      prefetch_group<1>(strip, line);
       __m256 weights[kHalves][2];
       QUIRE_UNROLL for (int h = 0; h < kHalves; ++h) {
         weights[h][0] = first_of_pairs(load_half(line + 32 * h));
@@ -63,7 +63,7 @@ struct FloatKernel {
     const uint8_t* p = strip.quants;
     const float* a = panel.f32;
     for (int64_t k = 0; k < strip.k_padded; k += 2, a += 2 * kStride) {
-      prefetch_line(strip, p);
+      prefetch_group<1>(strip, p);
       __m256 first[kHalves], second[kHalves];
       QUIRE_UNROLL for (int h = 0; h < kHalves; ++h) {
         if constexpr (kQuants == Quants::kBF16) {

@@ -40,31 +40,36 @@ QUIRE_INLINE __m512i high_bytes(__m512i quad, int pair) {
 // to the sums of the group.
 template <class F, int kRows>
 void e4m3_rows(const StripView& strip, const Panel& panel, float* out, int64_t out_stride) {
-  const uint8_t* lines = strip.quants;
   const uint16_t* a = panel.bf16;
-  const int64_t groups32 = strip.k_padded / 32;
-  prefetch_header(strip);
-  for (int64_t k32 = 0; k32 < groups32;) {
-    const __m512 scale = group_scale<F>(strip, k32);
-    const bool first = k32 == 0;
-    const int64_t end = ((k32 >> strip.group_shift) + 1) << strip.group_shift;
-    const int64_t last = end < groups32 ? end : groups32;
-    __m512 sum[kRows];
-    QUIRE_UNROLL for (int m = 0; m < kRows; ++m) sum[m] = _mm512_setzero_ps();
-    for (; k32 < last; ++k32, lines += 512) {
-      for (int i = 0; i < 8; ++i) {
-        prefetch_line(strip, lines + i * 64);
-        const __m512i quad = load_line(lines + i * 64);
-        QUIRE_UNROLL for (int pair = 0; pair < 2; ++pair, a += 2 * kRows) {
-          const __m512i weights = to_bf16(high_bytes(quad, pair));
-          QUIRE_UNROLL for (int m = 0; m < kRows; ++m) sum[m] = dot_bf16(sum[m], weights, a + 2 * m);
+  StripView block = strip;
+  for (int64_t k32 = 0; k32 < strip.k_padded / 32; to_next_block(block)) {
+    prefetch_header(block);
+    const uint8_t* lines = block.quants;
+    const bool first_block = k32 == 0;
+    const int64_t groups = block_end(block, k32) - k32;
+    k32 += groups;
+    for (int64_t index = 0; index < groups;) {
+      const __m512 scale = group_scale<F>(block, index);
+      const bool first = first_block && index == 0;
+      const int64_t end = ((index >> block.group_shift) + 1) << block.group_shift;
+      const int64_t last = end < groups ? end : groups;
+      __m512 sum[kRows];
+      QUIRE_UNROLL for (int m = 0; m < kRows; ++m) sum[m] = _mm512_setzero_ps();
+      for (; index < last; ++index, lines += 512) {
+        for (int i = 0; i < 8; ++i) {
+          prefetch_group<1>(block, lines + i * 64);
+          const __m512i quad = load_line(lines + i * 64);
+          QUIRE_UNROLL for (int pair = 0; pair < 2; ++pair, a += 2 * kRows) {
+            const __m512i weights = to_bf16(high_bytes(quad, pair));
+            QUIRE_UNROLL for (int m = 0; m < kRows; ++m) sum[m] = dot_bf16(sum[m], weights, a + 2 * m);
+          }
         }
       }
-    }
-    QUIRE_UNROLL for (int m = 0; m < kRows; ++m) {
-      float* to = out + m * out_stride;
-      const __m512 before = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
-      _mm512_storeu_ps(to, _mm512_fmadd_ps(sum[m], scale, before));
+      QUIRE_UNROLL for (int m = 0; m < kRows; ++m) {
+        float* to = out + m * out_stride;
+        const __m512 before = first ? _mm512_setzero_ps() : _mm512_loadu_ps(to);
+        _mm512_storeu_ps(to, _mm512_fmadd_ps(sum[m], scale, before));
+      }
     }
   }
 }

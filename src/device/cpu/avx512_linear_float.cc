@@ -17,7 +17,7 @@ void bf16_rows(const StripView& strip, const Panel& panel, float* out, int64_t o
   const uint8_t* line = strip.quants;
   const uint16_t* a = panel.bf16;
   for (int64_t k = 0; k < strip.k_padded; k += 2, line += 64, a += 2 * kRows) {
-    prefetch_line(strip, line);
+    prefetch_group<1>(strip, line);
     const __m512i weights = load_line(line);
     QUIRE_UNROLL for (int m = 0; m < kRows; ++m) acc[m] = dot_bf16(acc[m], weights, a + 2 * m);
   }
@@ -38,7 +38,7 @@ void float_rows(const StripView& strip, const Panel& panel, float* out, int64_t 
   const uint8_t* p = strip.quants;
   const float* a = panel.f32;
   for (int64_t k = 0; k < strip.k_padded; k += 2) {
-    prefetch_line(strip, p);
+    prefetch_group<1>(strip, p);
     if constexpr (kQuants == Quants::kBF16) {
       const __m512i pairs = load_line(p);
       a = fma_rows<kRows>(_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)), a, acc);

@@ -89,7 +89,7 @@ class CpuDevice final : public Device {
   const AttentionMethod method_;
   std::atomic<int64_t> kv_bytes_read_{0};
   int64_t scalar_fallbacks_ = 0;
-  int32_t prefetch_bytes_ = 8192;
+  int32_t prefetch_bytes_ = 1024;
   std::vector<std::vector<float>> scratch_;  // per worker, grown to the widest row
   std::vector<float> matmul_a_, matmul_b_;   // packed operands, grown to the largest
 };

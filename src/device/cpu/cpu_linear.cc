@@ -17,8 +17,14 @@ namespace {
 constexpr int64_t kChunkBytes = 64 << 10;
 constexpr int64_t kPiecesPerWorker = 8;  // at least, so that a small matrix is shared evenly too
 
-// Distances that are tried for prefetching weights. Which is best depends on the latency and the width of the memory.
-constexpr std::array<int32_t, 4> kPrefetchBytes = {4096, 8192, 12288, 16384};
+// What one worker reads of one matrix before it turns to the other, where two are read in turns (gate and up): hardware that
+// follows a stream of lines starts anew at each turn.
+constexpr int64_t kRunBytes = 128 << 10;
+constexpr int64_t kFetchBytes = 2048;  // of the next run, while the current one is read
+
+// Distances that are tried for prefetching weights; 0 leaves it to the hardware. Which is best depends on the latency and the
+// width of the memory.
+constexpr std::array<int32_t, 4> kPrefetchBytes = {0, 1024, 4096, 16384};
 constexpr int64_t kTuneBytes = int64_t{24} << 20;
 constexpr int kTuneRounds = 4;
 
@@ -41,6 +47,14 @@ struct CpuDevice::Linear {
 
   int64_t strips() const { return strip_count(matrix.n); }
 
+  // Brings the first lines of a strip near.
+  void fetch(int64_t strip) const {
+    if (strip >= strips()) return;
+    const std::byte* line = matrix.strip(strip);
+    const int64_t bytes = std::min(kFetchBytes, matrix.layout.bytes);
+    for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(line + at, 0, 2);
+  }
+
   // tile[row * stride + lane] = dot(row of the panel, feature 16 * strip + lane).
   void multiply(int64_t strip, const Panel& panel, float* tile, int64_t stride) const {
     const auto* base = reinterpret_cast<const uint8_t*>(matrix.strip(strip));
@@ -50,6 +64,8 @@ struct CpuDevice::Linear {
     view.mins = base + matrix.layout.mins;
     view.quants = base + matrix.layout.quants;
     view.k_padded = matrix.layout.k_padded;
+    view.block_k = matrix.layout.block_k;
+    view.block_bytes = matrix.layout.block_bytes;
     view.group_shift = group_shift;
     view.prefetch = prefetch_bytes;
     kernel(matrix.format, view, panel, tile, stride);
@@ -289,30 +305,36 @@ void CpuDevice::gate_up(const GateUpArgs& args) {
   const Linear gate = prepare(args.gate);
   const Linear up = prepare(args.up);
   const auto combine = args.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
-  // 32 features at a time: one group of the activations that they become.
+  // 32 features at a time are one group of the activations that they become. One panel takes weights as they come from
+  // memory, in long runs; for several, the weights of a run stay in a cache.
   const int64_t items = (args.gate.n + kActGroup - 1) / kActGroup;
-  const int64_t grain = std::max<int64_t>(1, kChunkBytes / (4 * gate.matrix.layout.bytes));
-  pool_.parallel_for(items, grain, [&](int64_t begin, int64_t end, int) {
-    alignas(64) float gates[kMaxPanelRows * kActGroup];
-    alignas(64) float ups[kMaxPanelRows * kActGroup];
+  const int64_t item_bytes = 2 * gate.matrix.layout.bytes;
+  const int64_t evenly = items / (kPiecesPerWorker * pool_.size());
+  const int64_t run = in.panels() == 1 ? std::min(kRunBytes / item_bytes, evenly) : kChunkBytes / (2 * item_bytes);
+  const int64_t grain = std::max<int64_t>(1, run);
+  const int64_t width = grain * kActGroup;
+  pool_.parallel_for(items, grain, [&](int64_t begin, int64_t end, int worker) {
+    float* gates = scratch(worker, 2 * kMaxPanelRows * width);
+    float* ups = gates + kMaxPanelRows * width;
+    const int64_t first = begin * kActGroup;
+    const int64_t features = std::min(end * kActGroup, args.gate.n) - first;
+    const int64_t strips = strip_count(features);
+    const auto multiply = [&](const Linear& weight, const Panel& panel, float* to) {
+      for (int64_t i = 0; i < strips; ++i) weight.multiply(first / kStripRows + i, panel, to + i * kStripRows, width);
+    };
     for (int64_t p = 0; p < in.panels(); ++p) {
       const Panel panel = in.panel(p);
-      const Panel up_panel = up_in.panel(p);
-      for (int64_t item = begin; item < end; ++item) {
-        const int64_t first = item * kActGroup;
-        const int64_t features = std::min(kActGroup, args.gate.n - first);
-        for (int64_t half = 0; half * kStripRows < features; ++half) {
-          gate.multiply(2 * item + half, panel, gates + half * kStripRows, kActGroup);
-          up.multiply(2 * item + half, up_panel, ups + half * kStripRows, kActGroup);
-        }
-        for (int32_t m = 0; m < panel.rows; ++m) {
-          float* g = gates + m * kActGroup;
-          float* u = ups + m * kActGroup;
-          add_bias(g, args.gate_bias == nullptr ? nullptr : args.gate_bias + first, features);
-          add_bias(u, args.up_bias == nullptr ? nullptr : args.up_bias + first, features);
-          combine(g, u, features, g);
-          out.store(kernels_, in.panel_first_row(p) + m, g, first, features);
-        }
+      if (p == 0) up.fetch(first / kStripRows);
+      multiply(gate, panel, gates);
+      if (p == 0) gate.fetch(first / kStripRows + strips);
+      multiply(up, up_in.panel(p), ups);
+      for (int32_t m = 0; m < panel.rows; ++m) {
+        float* g = gates + m * width;
+        float* u = ups + m * width;
+        add_bias(g, args.gate_bias == nullptr ? nullptr : args.gate_bias + first, features);
+        add_bias(u, args.up_bias == nullptr ? nullptr : args.up_bias + first, features);
+        combine(g, u, features, g);
+        out.store(kernels_, in.panel_first_row(p) + m, g, first, features);
       }
     }
   });

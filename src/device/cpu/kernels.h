@@ -46,15 +46,17 @@ struct PanelSlot {
   float* f32;
 };
 
-// One strip of 16 output features (tile_format.h).
+// One strip of 16 output features (tile_format.h), seen from one of its blocks.
 struct StripView {
   const uint8_t* super;
   const uint8_t* scales;
   const uint8_t* mins;
   const uint8_t* quants;
-  int64_t k_padded;
+  int64_t k_padded;     // of the strip
+  int64_t block_k;      // K of a block, the last excepted
+  int64_t block_bytes;  // from block to block
   int32_t group_shift;  // log2(group / 32) for groups of 32 and more, else 0
-  int32_t prefetch;     // how far ahead of the line in use the next are fetched, bytes
+  int32_t prefetch;     // how far ahead of the line in use the next are fetched, bytes; 0: not at all
 };
 
 // out[row * out_stride + lane] = dot(activation row, weight row `lane`), 16 lanes. The order of every dot product:

@@ -16,6 +16,25 @@ namespace {
 
 constexpr int64_t kN = 16;
 
+// Floats, bf16 or f16 as the format has them: moderate, some of 16 bits 0.
+void fill_values(const TileFormat& format, uint8_t* to, int64_t bytes, std::mt19937_64& random) {
+  if (format.scale == Scale::kF32 || format.quants == Quants::kF32) {
+    const float spread = format.scaled() ? 0.01f : 1.0f;
+    for (int64_t i = 0; i < bytes / 4; ++i) {
+      const float value = spread * std::normal_distribution<float>()(random);
+      std::memcpy(to + 4 * i, &value, 4);
+    }
+    return;
+  }
+  const bool bf16 = format.scale == Scale::kBF16 || format.quants == Quants::kBF16;
+  for (int64_t i = 0; i < bytes / 2; ++i) {
+    const uint64_t sign = random() & 0x8000;
+    const uint64_t magnitude = random() % 16 == 0 ? 0 : bf16 ? 0x3c00 | (random() & 0x7f) : 0x2000 | (random() & 0x3ff);
+    const auto value = static_cast<uint16_t>(sign | magnitude);
+    std::memcpy(to + 2 * i, &value, 2);
+  }
+}
+
 // A strip with random quants and moderate scales, some of them zero.
 struct TestStrip {
   TestStrip(const TileFormat& format, int64_t k, std::mt19937_64& random) : k_padded(strip_layout(format, k).k_padded) {
@@ -26,45 +45,28 @@ struct TestStrip {
     memory = std::move(*Buffer::allocate(matrix.layout.bytes, "a test"));
     auto* bytes = reinterpret_cast<uint8_t*>(memory.data());
     for (int64_t i = 0; i < matrix.layout.bytes; ++i) bytes[i] = static_cast<uint8_t>(random());
-    const bool floats = !format.scaled();
-    // 16-bit scales, and 16-bit weights: keep the exponent small.
-    const int64_t wide_end =
-        format.super() ? matrix.layout.scales : (floats ? matrix.layout.bytes : matrix.layout.quants);
-    if (format.scale == Scale::kF32) {
-      for (int64_t i = 0; i < matrix.layout.mins / 4; ++i) {
-        const float value = 0.01f * std::normal_distribution<float>()(random);
-        std::memcpy(bytes + 4 * i, &value, 4);
-      }
-    } else if (format.quants == Quants::kF32) {
-      for (int64_t i = 0; i < matrix.layout.bytes / 4; ++i) {
-        const float value = std::normal_distribution<float>()(random);
-        std::memcpy(bytes + 4 * i, &value, 4);
-      }
-    } else {
-      const int64_t end = format.zeros ? matrix.layout.mins : wide_end;
-      for (int64_t i = 0; i < end / 2; ++i) {
-        const bool bf16 = format.scale == Scale::kBF16 || format.quants == Quants::kBF16;
-        const uint64_t sign = random() & 0x8000;
-        const uint64_t magnitude = random() % 16 == 0 ? 0
-                                   : bf16             ? 0x3c00 | (random() & 0x7f)
-                                                      : 0x2000 | (random() & 0x3ff);
-        const auto value = static_cast<uint16_t>(sign | magnitude);
-        std::memcpy(bytes + 2 * i, &value, 2);
-      }
-    }
-    if (format.quants == Quants::kE4M3) {
-      for (int64_t i = matrix.layout.quants; i < matrix.layout.bytes; ++i) {
-        if ((bytes[i] & 0x7f) == 0x7f) bytes[i] ^= 1;  // NaN
-        bytes[i] &= 0xbf;                              // at most 1.875, or sums are too large to compare
+    const StripLayout& layout = matrix.layout;
+    if (!format.scaled()) fill_values(format, bytes, layout.bytes, random);
+    for (int64_t first = 0; format.scaled() && first < k_padded; first += layout.block_k) {
+      uint8_t* block = bytes + first / layout.block_k * layout.block_bytes;
+      const int64_t values = format.super() ? layout.scales : format.zeros ? layout.mins : layout.quants;
+      fill_values(format, block, values, random);
+      if (format.quants != Quants::kE4M3) continue;
+      const int64_t quants = std::min(layout.block_k, k_padded - first) / kActGroup * layout.group_bytes;
+      for (uint8_t* quant = block + layout.quants; quant < block + layout.quants + quants; ++quant) {
+        if ((*quant & 0x7f) == 0x7f) *quant ^= 1;  // NaN
+        *quant &= 0xbf;                            // at most 1.875, or sums are too large to compare
       }
     }
     matrix.data = memory.data();
     const auto* base = reinterpret_cast<const uint8_t*>(memory.data());
     view = {.super = base,
-            .scales = base + matrix.layout.scales,
-            .mins = base + matrix.layout.mins,
-            .quants = base + matrix.layout.quants,
+            .scales = base + layout.scales,
+            .mins = base + layout.mins,
+            .quants = base + layout.quants,
             .k_padded = k_padded,
+            .block_k = layout.block_k,
+            .block_bytes = layout.block_bytes,
             .group_shift = 0,
             .prefetch = 0};
     for (int32_t group = format.group; group > 32; group /= 2) ++view.group_shift;
@@ -272,8 +274,9 @@ TEST(Linear, ExtremesDoNotSaturate) {
     TestStrip strip(format, k, random);
     for (const int quants : {0x00, 0xff}) {
       auto* bytes = reinterpret_cast<uint8_t*>(strip.memory.data());
-      std::memset(bytes + strip.matrix.layout.quants, quants,
-                  static_cast<size_t>(strip.matrix.layout.bytes - strip.matrix.layout.quants));
+      const StripLayout& layout = strip.matrix.layout;
+      for (int64_t at = 0; at < layout.k_padded; at += kActGroup)
+        std::memset(bytes + layout.quants_at(at), quants, static_cast<size_t>(layout.group_bytes));
       for (const int64_t rows : {4, 12}) {
         TestRows input(rows, k, random);
         for (int64_t row = 0; row < rows; ++row) {

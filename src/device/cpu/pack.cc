@@ -47,10 +47,6 @@ void pack_group(Quants quants, const uint8_t* q, std::byte* lines) {
   }
 }
 
-int64_t group_line_bytes(const PackedMatrix& m) {
-  return (m.layout.bytes - m.layout.quants) / (m.layout.k_padded / kActGroup);
-}
-
 }  // namespace
 
 StripPacker::StripPacker(const WeightType& type, int64_t k)
@@ -68,7 +64,7 @@ void StripPacker::pack(const std::array<const std::byte*, kStripRows>& rows, std
     pack_floats(rows, strip);
     return;
   }
-  std::memset(strip, 0, static_cast<size_t>(layout_.quants));
+  std::memset(strip, 0, static_cast<size_t>(layout_.bytes));
   std::fill(q_.begin(), q_.end(), format_.zero);
   const size_t groups = static_cast<size_t>(groups_);
   const size_t half16 = row16_.size() / 2;
@@ -91,34 +87,34 @@ void StripPacker::pack(const std::array<const std::byte*, kStripRows>& rows, std
 
 void StripPacker::pack_scales(int64_t row, std::byte* strip) const {
   const size_t half16 = row16_.size() / 2;
-  auto put16 = [row](std::byte* region, int64_t stride, int64_t index, uint16_t value) {
-    std::memcpy(region + index * stride + 2 * row, &value, sizeof value);
-  };
+  const auto put16 = [](std::byte* to, uint16_t value) { std::memcpy(to, &value, sizeof value); };
   if (format_.super()) {
-    const int64_t stride = 2 * kStripRows * (format_.mins ? 2 : 1);
+    const int64_t block_supers = (layout_.block_k + kSuperK - 1) / kSuperK;
     for (int64_t s = 0; s < supers_; ++s) {
-      put16(strip, stride, s, row16_[static_cast<size_t>(s)]);
-      if (format_.mins) put16(strip + 2 * kStripRows, stride, s, row16_[half16 + static_cast<size_t>(s)]);
+      const int64_t line = s % block_supers * (format_.mins ? 2 : 1);
+      std::byte* to = strip + s / block_supers * layout_.block_bytes + 2 * (line * kStripRows + row);
+      put16(to, row16_[static_cast<size_t>(s)]);
+      if (format_.mins) put16(to + 2 * kStripRows, row16_[half16 + static_cast<size_t>(s)]);
     }
-    for (int64_t g = 0; g < groups_; ++g) {
-      strip[layout_.scales + g * kStripRows + row] = std::byte{row8_[static_cast<size_t>(g)]};
-      if (format_.mins) strip[layout_.mins + g * kStripRows + row] = std::byte{row8_[static_cast<size_t>(groups_ + g)]};
-    }
-    return;
   }
   for (int64_t g = 0; g < groups_; ++g) {
-    put16(strip + layout_.scales, 2 * kStripRows, g, row16_[static_cast<size_t>(g)]);
-    if (format_.mins) put16(strip + layout_.mins, 2 * kStripRows, g, row16_[half16 + static_cast<size_t>(g)]);
+    std::byte* block = strip + g / layout_.block_groups * layout_.block_bytes;
+    const int64_t at = g % layout_.block_groups * kStripRows + row;
+    if (format_.super()) {
+      block[layout_.scales + at] = std::byte{row8_[static_cast<size_t>(g)]};
+      if (format_.mins) block[layout_.mins + at] = std::byte{row8_[static_cast<size_t>(groups_ + g)]};
+    } else {
+      put16(block + layout_.scales + 2 * at, row16_[static_cast<size_t>(g)]);
+      if (format_.mins) put16(block + layout_.mins + 2 * at, row16_[half16 + static_cast<size_t>(g)]);
+    }
   }
 }
 
 void StripPacker::pack_quants(std::byte* strip) const {
-  const int64_t k32_count = layout_.k_padded / kActGroup;
-  const int64_t line_bytes = (layout_.bytes - layout_.quants) / k32_count;
-  for (int64_t g = 0; g < k32_count; ++g) {
-    std::byte* lines = strip + layout_.quants + g * line_bytes;
+  for (int64_t k = 0; k < layout_.k_padded; k += kActGroup) {
+    std::byte* lines = strip + layout_.quants_at(k);
     for (int64_t r = 0; r < kStripRows; ++r) {
-      pack_group(format_.quants, q_.data() + r * layout_.k_padded + g * kActGroup, lines + 4 * r);
+      pack_group(format_.quants, q_.data() + r * layout_.k_padded + k, lines + 4 * r);
     }
   }
 }
@@ -142,7 +138,7 @@ void StripPacker::pack_floats(const std::array<const std::byte*, kStripRows>& ro
 int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t k) {
   const int64_t in_group = k % kActGroup;
   const int64_t quad = in_group / 4;
-  const std::byte* lines = strip + matrix.layout.quants + k / kActGroup * group_line_bytes(matrix) + 4 * row + k % 4;
+  const std::byte* lines = strip + matrix.layout.quants_at(k - in_group) + 4 * row + k % 4;
   if (matrix.format.quants == Quants::kI8 || matrix.format.quants == Quants::kE4M3) {
     return std::to_integer<int>(lines[quad * kLineBytes]);
   }
@@ -157,30 +153,33 @@ int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row,
 
 ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t group) {
   const TileFormat& format = matrix.format;
+  const StripLayout& layout = matrix.layout;
+  const std::byte* block = strip + group / layout.block_groups * layout.block_bytes;
+  const int64_t at = group % layout.block_groups * kStripRows + row;
+  const std::byte* scales = block + layout.scales;
+  const std::byte* mins = block + layout.mins;
   ScaleMin result;
   if (!format.super()) {
-    const int64_t at = group * kStripRows + row;
-    const std::byte* scales = strip + matrix.layout.scales;
     if (format.scale == Scale::kF32) {
       std::memcpy(&result.scale, scales + 4 * at, sizeof result.scale);
     } else {
       const uint16_t bits = load16(scales + 2 * at);
       result.scale = format.scale == Scale::kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits);
     }
-    if (format.mins) result.min = f16_to_f32(load16(strip + matrix.layout.mins + 2 * at));
+    if (format.mins) result.min = f16_to_f32(load16(mins + 2 * at));
     if (format.zeros) {
-      result.zero = static_cast<int8_t>(strip[matrix.layout.mins + at]);
+      result.zero = static_cast<int8_t>(mins[at]);
       result.min = -(result.scale * static_cast<float>(result.zero));
     }
     return result;
   }
-  const int64_t super = group * format.group / kSuperK;
-  const std::byte* d = strip + super * 2 * kStripRows * (format.mins ? 2 : 1) + 2 * row;
-  const uint8_t code = std::to_integer<uint8_t>(strip[matrix.layout.scales + group * kStripRows + row]);
+  const int64_t super = group % layout.block_groups * format.group / kSuperK;
+  const std::byte* d = block + super * 2 * kStripRows * (format.mins ? 2 : 1) + 2 * row;
+  const uint8_t code = std::to_integer<uint8_t>(scales[at]);
   const int sub = format.scale == Scale::kSubI8 ? static_cast<int8_t>(code) : code;
   result.scale = f16_to_f32(load16(d)) * static_cast<float>(sub);
   if (format.mins) {
-    const int sub_min = std::to_integer<int>(strip[matrix.layout.mins + group * kStripRows + row]);
+    const int sub_min = std::to_integer<int>(mins[at]);
     result.min = -(f16_to_f32(load16(d + 2 * kStripRows)) * static_cast<float>(sub_min));
   }
   return result;

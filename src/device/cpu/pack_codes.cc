@@ -8,20 +8,20 @@
 namespace quire::cpu {
 namespace {
 
-void store_scale(Scale kind, float value, std::byte* region, int64_t index) {
+void store_scale(Scale kind, float value, std::byte* scales, int64_t index) {
   if (kind == Scale::kF32) {
-    std::memcpy(region + 4 * index, &value, sizeof value);
+    std::memcpy(scales + 4 * index, &value, sizeof value);
     return;
   }
   // The value came from 16 bits, so nothing is rounded.
   const uint16_t bits = kind == Scale::kF16 ? f32_to_f16(value) : f32_to_bf16(value);
-  std::memcpy(region + 2 * index, &bits, sizeof bits);
+  std::memcpy(scales + 2 * index, &bits, sizeof bits);
 }
 
 }  // namespace
 
 void StripPacker::pack(const CodeReader& codes, int64_t first, int64_t rows, std::byte* strip) {
-  std::memset(strip, 0, static_cast<size_t>(layout_.quants));
+  std::memset(strip, 0, static_cast<size_t>(layout_.bytes));
   std::fill(q_.begin(), q_.end(), format_.zero);
   const int64_t groups = code_groups(type_, k_);
   std::vector<float> scales(static_cast<size_t>(rows * groups));
@@ -30,9 +30,10 @@ void StripPacker::pack(const CodeReader& codes, int64_t first, int64_t rows, std
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t g = 0; g < groups; ++g) {
       const auto from = static_cast<size_t>(r * groups + g);
-      const int64_t to = g * kStripRows + r;
-      store_scale(format_.scale, scales[from], strip + layout_.scales, to);
-      if (format_.zeros) strip[layout_.mins + to] = static_cast<std::byte>(zeros[from] - format_.zero);
+      std::byte* block = strip + g / layout_.block_groups * layout_.block_bytes;
+      const int64_t to = g % layout_.block_groups * kStripRows + r;
+      store_scale(format_.scale, scales[from], block + layout_.scales, to);
+      if (format_.zeros) block[layout_.mins + to] = static_cast<std::byte>(zeros[from] - format_.zero);
     }
   }
   pack_quants(strip);

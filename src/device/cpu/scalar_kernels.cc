@@ -30,8 +30,7 @@ Strip strip_of(const TileFormat& format, const StripView& view) {
   strip.matrix.format = format;
   strip.matrix.k = view.k_padded;
   strip.matrix.layout = strip_layout(format, view.k_padded);
-  strip.data =
-      reinterpret_cast<const std::byte*>(format.super() ? view.super : (format.scaled() ? view.scales : view.quants));
+  strip.data = reinterpret_cast<const std::byte*>(view.super);
   return strip;
 }
 

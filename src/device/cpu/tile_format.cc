@@ -1,5 +1,7 @@
 #include "device/cpu/tile_format.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "tensor/weight_type.h"
 
@@ -124,22 +126,28 @@ std::string_view quants_name(Quants quants) {
 StripLayout strip_layout(const TileFormat& format, int64_t k) {
   StripLayout layout;
   layout.k_padded = round_up(k, kTileK);
-  int64_t at = 0;
-  if (format.super()) {
-    const int64_t super_bytes = kStripRows * 2 * (format.mins ? 2 : 1);
-    at += round_up(round_up(k, kSuperK) / kSuperK * super_bytes, kLineBytes);
-  }
-  layout.scales = at;
+  layout.group_bytes = quant_bytes_per_group(format.quants);
+  layout.block_k = layout.k_padded;
   if (format.scaled()) {
-    const int64_t groups = round_up(layout.k_padded, format.group) / format.group;
-    const int64_t region_bytes = round_up(groups * kStripRows * scale_bytes(format), kLineBytes);
-    at += region_bytes;
+    const int64_t super_bytes = format.super() ? kStripRows * 2 * (format.mins ? 2 : 1) : kLineBytes;
+    const int64_t group_bytes = kStripRows * (format.zeros ? 1 : scale_bytes(format));  // of the narrowest part
+    const int64_t super_k = kSuperK * (kLineBytes / super_bytes);
+    const int64_t group_k = format.group * std::max<int64_t>(1, kLineBytes / group_bytes);
+    layout.block_k = std::min(layout.k_padded, std::max({kTileK, format.super() ? super_k : 0, group_k}));
+    int64_t at = format.super() ? round_up(layout.block_k, kSuperK) / kSuperK * super_bytes : 0;
+    const int64_t groups = round_up(layout.block_k, format.group) / format.group;
+    layout.block_groups = groups;
+    layout.scales = at;
+    at += groups * kStripRows * scale_bytes(format);
     layout.mins = at;
-    if (format.mins) at += region_bytes;
-    if (format.zeros) at += round_up(groups * kStripRows, kLineBytes);
+    if (format.mins) at += groups * kStripRows * scale_bytes(format);
+    if (format.zeros) at += groups * kStripRows;
+    layout.quants = round_up(at, kLineBytes);
   }
-  layout.quants = at;
-  layout.bytes = at + layout.k_padded / kActGroup * quant_bytes_per_group(format.quants);
+  layout.block_bytes = layout.quants + layout.block_k / kActGroup * layout.group_bytes;
+  const int64_t rest = layout.k_padded % layout.block_k;
+  layout.bytes = layout.k_padded / layout.block_k * layout.block_bytes;
+  if (rest > 0) layout.bytes += layout.quants + rest / kActGroup * layout.group_bytes;
   return layout;
 }
 

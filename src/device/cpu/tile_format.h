@@ -5,9 +5,12 @@
 // vector instruction advances 16 output features at once and no horizontal sum is ever taken. K is padded to a
 // multiple of 64, n to a multiple of 16; padding has scale 0.
 //
-// A strip is four regions, each padded to whole lines:
+// A strip is read from its first byte to its last: hardware follows one stream of lines, and scales in a region of their own
+// would be a second one (on Zen 4 that cost a third of the memory's speed). So they precede the quants they belong to, in
+// blocks of the fewest K whose scales fill whole lines: 64 K of Q4_0, 256 of Q4_K, the row where one scale serves it. The last
+// block may have fewer K; its scales take as much room. A block holds:
 //   super   K/256 x 16 x f16 (x 2 when there are mins): d and dmin of the K-quants
-//   scales  one per (group, row): f16 or bf16, or an integer multiple of d for the K-quants
+//   scales  one per (group, row): f16, bf16 or f32, or an integer multiple of d for the K-quants
 //   mins    likewise, where the format has them; or int8 zero points, less the format's `zero`
 //   quants  per 32 K (integer formats), in this order:
 //             low nibbles: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
@@ -29,7 +32,7 @@ struct WeightType;
 
 namespace quire::cpu {
 
-inline constexpr std::string_view kTileLayout = "cpu strips 2";  // count on with every change of what is described here
+inline constexpr std::string_view kTileLayout = "cpu strips 3";  // count on with every change of what is described here
 inline constexpr int64_t kStripRows = 16;
 inline constexpr int64_t kTileK = 64;     // K is padded to this
 inline constexpr int64_t kActGroup = 32;  // K per activation scale
@@ -55,13 +58,23 @@ struct TileFormat {
 TileFormat tile_format(const WeightType& type);
 std::string_view quants_name(Quants quants);
 
-// Byte offsets inside one strip of `k` columns; `bytes` is the stride from strip to strip.
+// Where the parts of one strip of `k` columns lie, in bytes.
 struct StripLayout {
   int64_t k_padded = 0;
+  int64_t block_k = 0;       // columns of a block
+  int64_t block_groups = 0;  // scales of a row in it
+  // Inside a block; super scales are at 0.
   int64_t scales = 0;
   int64_t mins = 0;
   int64_t quants = 0;
-  int64_t bytes = 0;
+  int64_t group_bytes = 0;  // the quants of 32 K
+  int64_t block_bytes = 0;  // from block to block
+  int64_t bytes = 0;        // from strip to strip
+
+  // Quants of column k, a multiple of 32.
+  int64_t quants_at(int64_t k) const {
+    return k / block_k * block_bytes + quants + k % block_k / kActGroup * group_bytes;
+  }
 };
 
 StripLayout strip_layout(const TileFormat& format, int64_t k);
