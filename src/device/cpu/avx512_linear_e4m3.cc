@@ -42,8 +42,8 @@ template <class F, int kRows>
 void e4m3_rows(const StripView& strip, const Panel& panel, float* out, int64_t out_stride) {
   const uint16_t* a = panel.bf16;
   StripView block = strip;
-  for (int64_t k32 = 0; k32 < strip.k_padded / 32; to_next_block(block)) {
-    prefetch_header(block);
+  for (int64_t k32 = 0; k32 < strip.k_padded / 32; to_next_block<F>(block, k32)) {
+    prefetch_header<F>(block, k32);
     const uint8_t* lines = block.quants;
     const bool first_block = k32 == 0;
     const int64_t groups = block_end(block, k32) - k32;

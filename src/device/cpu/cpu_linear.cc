@@ -60,12 +60,13 @@ struct CpuDevice::Linear {
     const auto* base = reinterpret_cast<const uint8_t*>(matrix.strip(strip));
     StripView view{};
     view.super = base;
-    view.scales = base + matrix.layout.scales;
-    view.mins = base + matrix.layout.mins;
-    view.quants = base + matrix.layout.quants;
+    view.scales = base + matrix.layout.block_at(0);
+    view.mins = view.scales + matrix.layout.mins;
+    view.quants = view.scales + matrix.layout.quants;
     view.k_padded = matrix.layout.k_padded;
     view.block_k = matrix.layout.block_k;
     view.block_bytes = matrix.layout.block_bytes;
+    view.super_bytes = matrix.layout.super_bytes;
     view.group_shift = group_shift;
     view.prefetch = prefetch_bytes;
     kernel(matrix.format, view, panel, tile, stride);

@@ -54,7 +54,8 @@ struct StripView {
   const uint8_t* quants;
   int64_t k_padded;     // of the strip
   int64_t block_k;      // K of a block, the last excepted
-  int64_t block_bytes;  // from block to block
+  int64_t block_bytes;  // from block to block, and
+  int64_t super_bytes;  // from super scale to super scale
   int32_t group_shift;  // log2(group / 32) for groups of 32 and more, else 0
   int32_t prefetch;     // how far ahead of the line in use the next are fetched, bytes; 0: not at all
 };

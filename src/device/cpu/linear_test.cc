@@ -48,9 +48,9 @@ struct TestStrip {
     const StripLayout& layout = matrix.layout;
     if (!format.scaled()) fill_values(format, bytes, layout.bytes, random);
     for (int64_t first = 0; format.scaled() && first < k_padded; first += layout.block_k) {
-      uint8_t* block = bytes + first / layout.block_k * layout.block_bytes;
-      const int64_t values = format.super() ? layout.scales : format.zeros ? layout.mins : layout.quants;
-      fill_values(format, block, values, random);
+      uint8_t* block = bytes + layout.block_at(first / layout.block_k);
+      if (!format.super()) fill_values(format, block, format.zeros ? layout.mins : layout.quants, random);
+      if (format.super() && first % kSuperK == 0) fill_values(format, block - kLineBytes, kLineBytes, random);
       if (format.quants != Quants::kE4M3) continue;
       const int64_t quants = std::min(layout.block_k, k_padded - first) / kActGroup * layout.group_bytes;
       for (uint8_t* quant = block + layout.quants; quant < block + layout.quants + quants; ++quant) {
@@ -61,12 +61,13 @@ struct TestStrip {
     matrix.data = memory.data();
     const auto* base = reinterpret_cast<const uint8_t*>(memory.data());
     view = {.super = base,
-            .scales = base + layout.scales,
-            .mins = base + layout.mins,
-            .quants = base + layout.quants,
+            .scales = base + layout.block_at(0),
+            .mins = base + layout.block_at(0) + layout.mins,
+            .quants = base + layout.quants_at(0),
             .k_padded = k_padded,
             .block_k = layout.block_k,
             .block_bytes = layout.block_bytes,
+            .super_bytes = layout.super_bytes,
             .group_shift = 0,
             .prefetch = 0};
     for (int32_t group = format.group; group > 32; group /= 2) ++view.group_shift;

@@ -24,25 +24,29 @@ uint16_t load16(const std::byte* p) {
   return v;
 }
 
+// Lines before those of the low nibbles.
+int64_t low_lines(Quants quants) { return quants == Quants::kI5 || quants == Quants::kI6 ? 1 : 0; }
+
 // The dwords of one row's 32 K inside a group of lines that starts at `lines`.
 void pack_group(Quants quants, const uint8_t* q, std::byte* lines) {
   constexpr uint32_t kNibbles = 0x0f0f0f0f;
+  std::byte* low = lines + low_lines(quants) * kLineBytes;
   if (quants == Quants::kI8 || quants == Quants::kE4M3) {
     for (int quad = 0; quad < 8; ++quad) store32(lines + quad * kLineBytes, load32(q + 4 * quad));
     return;
   }
   for (int p = 0; p < 4; ++p) {
-    store32(lines + p * kLineBytes, (load32(q + 4 * p) & kNibbles) | (load32(q + 16 + 4 * p) & kNibbles) << 4);
+    store32(low + p * kLineBytes, (load32(q + 4 * p) & kNibbles) | (load32(q + 16 + 4 * p) & kNibbles) << 4);
   }
   if (quants == Quants::kI5) {
     uint32_t bits = 0;
     for (int quad = 0; quad < 8; ++quad) bits |= (load32(q + 4 * quad) >> 4 & 0x01010101) << quad;
-    store32(lines + 4 * kLineBytes, bits);
+    store32(lines, bits);
   } else if (quants == Quants::kI6) {
     for (int half = 0; half < 2; ++half) {
       uint32_t bits = 0;
       for (int i = 0; i < 4; ++i) bits |= (load32(q + 16 * half + 4 * i) >> 4 & 0x03030303) << (2 * i);
-      store32(lines + (4 + half) * kLineBytes, bits);
+      store32(lines + 5 * half * kLineBytes, bits);
     }
   }
 }
@@ -88,23 +92,19 @@ void StripPacker::pack(const std::array<const std::byte*, kStripRows>& rows, std
 void StripPacker::pack_scales(int64_t row, std::byte* strip) const {
   const size_t half16 = row16_.size() / 2;
   const auto put16 = [](std::byte* to, uint16_t value) { std::memcpy(to, &value, sizeof value); };
-  if (format_.super()) {
-    const int64_t block_supers = (layout_.block_k + kSuperK - 1) / kSuperK;
-    for (int64_t s = 0; s < supers_; ++s) {
-      const int64_t line = s % block_supers * (format_.mins ? 2 : 1);
-      std::byte* to = strip + s / block_supers * layout_.block_bytes + 2 * (line * kStripRows + row);
-      put16(to, row16_[static_cast<size_t>(s)]);
-      if (format_.mins) put16(to + 2 * kStripRows, row16_[half16 + static_cast<size_t>(s)]);
-    }
+  for (int64_t s = 0; format_.super() && s < supers_; ++s) {
+    std::byte* to = strip + s * layout_.super_bytes + 2 * row;
+    put16(to, row16_[static_cast<size_t>(s)]);
+    if (format_.mins) put16(to + 2 * kStripRows, row16_[half16 + static_cast<size_t>(s)]);
   }
   for (int64_t g = 0; g < groups_; ++g) {
-    std::byte* block = strip + g / layout_.block_groups * layout_.block_bytes;
+    std::byte* block = strip + layout_.block_at(g / layout_.block_groups);
     const int64_t at = g % layout_.block_groups * kStripRows + row;
     if (format_.super()) {
-      block[layout_.scales + at] = std::byte{row8_[static_cast<size_t>(g)]};
+      block[at] = std::byte{row8_[static_cast<size_t>(g)]};
       if (format_.mins) block[layout_.mins + at] = std::byte{row8_[static_cast<size_t>(groups_ + g)]};
     } else {
-      put16(block + layout_.scales + 2 * at, row16_[static_cast<size_t>(g)]);
+      put16(block + 2 * at, row16_[static_cast<size_t>(g)]);
       if (format_.mins) put16(block + layout_.mins + 2 * at, row16_[half16 + static_cast<size_t>(g)]);
     }
   }
@@ -142,11 +142,11 @@ int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row,
   if (matrix.format.quants == Quants::kI8 || matrix.format.quants == Quants::kE4M3) {
     return std::to_integer<int>(lines[quad * kLineBytes]);
   }
-  const int both = std::to_integer<int>(lines[quad % 4 * kLineBytes]);
+  const int both = std::to_integer<int>(lines[(low_lines(matrix.format.quants) + quad % 4) * kLineBytes]);
   const int low = quad < 4 ? both & 15 : both >> 4;
-  if (matrix.format.quants == Quants::kI5) return low | (std::to_integer<int>(lines[4 * kLineBytes]) >> quad & 1) << 4;
+  if (matrix.format.quants == Quants::kI5) return low | (std::to_integer<int>(lines[0]) >> quad & 1) << 4;
   if (matrix.format.quants == Quants::kI6) {
-    return low | (std::to_integer<int>(lines[(4 + quad / 4) * kLineBytes]) >> (2 * (quad % 4)) & 3) << 4;
+    return low | (std::to_integer<int>(lines[quad / 4 * 5 * kLineBytes]) >> (2 * (quad % 4)) & 3) << 4;
   }
   return low;
 }
@@ -154,10 +154,9 @@ int strip_quant(const PackedMatrix& matrix, const std::byte* strip, int64_t row,
 ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t row, int64_t group) {
   const TileFormat& format = matrix.format;
   const StripLayout& layout = matrix.layout;
-  const std::byte* block = strip + group / layout.block_groups * layout.block_bytes;
+  const std::byte* scales = strip + layout.block_at(group / layout.block_groups);
   const int64_t at = group % layout.block_groups * kStripRows + row;
-  const std::byte* scales = block + layout.scales;
-  const std::byte* mins = block + layout.mins;
+  const std::byte* mins = scales + layout.mins;
   ScaleMin result;
   if (!format.super()) {
     if (format.scale == Scale::kF32) {
@@ -173,8 +172,7 @@ ScaleMin strip_scale(const PackedMatrix& matrix, const std::byte* strip, int64_t
     }
     return result;
   }
-  const int64_t super = group % layout.block_groups * format.group / kSuperK;
-  const std::byte* d = block + super * 2 * kStripRows * (format.mins ? 2 : 1) + 2 * row;
+  const std::byte* d = strip + group * format.group / kSuperK * layout.super_bytes + 2 * row;
   const uint8_t code = std::to_integer<uint8_t>(scales[at]);
   const int sub = format.scale == Scale::kSubI8 ? static_cast<int8_t>(code) : code;
   result.scale = f16_to_f32(load16(d)) * static_cast<float>(sub);

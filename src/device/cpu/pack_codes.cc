@@ -30,9 +30,9 @@ void StripPacker::pack(const CodeReader& codes, int64_t first, int64_t rows, std
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t g = 0; g < groups; ++g) {
       const auto from = static_cast<size_t>(r * groups + g);
-      std::byte* block = strip + g / layout_.block_groups * layout_.block_bytes;
+      std::byte* block = strip + layout_.block_at(g / layout_.block_groups);
       const int64_t to = g % layout_.block_groups * kStripRows + r;
-      store_scale(format_.scale, scales[from], block + layout_.scales, to);
+      store_scale(format_.scale, scales[from], block, to);
       if (format_.zeros) block[layout_.mins + to] = static_cast<std::byte>(zeros[from] - format_.zero);
     }
   }

@@ -129,25 +129,18 @@ StripLayout strip_layout(const TileFormat& format, int64_t k) {
   layout.group_bytes = quant_bytes_per_group(format.quants);
   layout.block_k = layout.k_padded;
   if (format.scaled()) {
-    const int64_t super_bytes = format.super() ? kStripRows * 2 * (format.mins ? 2 : 1) : kLineBytes;
-    const int64_t group_bytes = kStripRows * (format.zeros ? 1 : scale_bytes(format));  // of the narrowest part
-    const int64_t super_k = kSuperK * (kLineBytes / super_bytes);
-    const int64_t group_k = format.group * std::max<int64_t>(1, kLineBytes / group_bytes);
-    layout.block_k = std::min(layout.k_padded, std::max({kTileK, format.super() ? super_k : 0, group_k}));
-    int64_t at = format.super() ? round_up(layout.block_k, kSuperK) / kSuperK * super_bytes : 0;
-    const int64_t groups = round_up(layout.block_k, format.group) / format.group;
-    layout.block_groups = groups;
-    layout.scales = at;
-    at += groups * kStripRows * scale_bytes(format);
-    layout.mins = at;
-    if (format.mins) at += groups * kStripRows * scale_bytes(format);
-    if (format.zeros) at += groups * kStripRows;
-    layout.quants = round_up(at, kLineBytes);
+    const int64_t group_bytes = kStripRows * (scale_bytes(format) * (format.mins ? 2 : 1) + (format.zeros ? 1 : 0));
+    int64_t groups = 1;
+    while (groups * group_bytes % kLineBytes != 0) groups *= 2;
+    layout.block_k = std::min(layout.k_padded, std::max(kTileK, groups * format.group));
+    layout.block_groups = round_up(layout.block_k, format.group) / format.group;
+    layout.mins = layout.block_groups * kStripRows * scale_bytes(format);
+    layout.quants = round_up(layout.block_groups * group_bytes, kLineBytes);
   }
   layout.block_bytes = layout.quants + layout.block_k / kActGroup * layout.group_bytes;
-  const int64_t rest = layout.k_padded % layout.block_k;
-  layout.bytes = layout.k_padded / layout.block_k * layout.block_bytes;
-  if (rest > 0) layout.bytes += layout.quants + rest / kActGroup * layout.group_bytes;
+  if (format.super()) layout.super_bytes = kSuperK / layout.block_k * layout.block_bytes + kLineBytes;
+  const int64_t last = layout.k_padded - kActGroup;
+  layout.bytes = layout.quants_at(last) + layout.group_bytes;
   return layout;
 }
 

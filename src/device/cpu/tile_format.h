@@ -5,17 +5,19 @@
 // vector instruction advances 16 output features at once and no horizontal sum is ever taken. K is padded to a
 // multiple of 64, n to a multiple of 16; padding has scale 0.
 //
-// A strip is read from its first byte to its last: hardware follows one stream of lines, and scales in a region of their own
-// would be a second one (on Zen 4 that cost a third of the memory's speed). So they precede the quants they belong to, in
-// blocks of the fewest K whose scales fill whole lines: 64 K of Q4_0, 256 of Q4_K, the row where one scale serves it. The last
-// block may have fewer K; its scales take as much room. A block holds:
-//   super   K/256 x 16 x f16 (x 2 when there are mins): d and dmin of the K-quants
+// A strip is read from its first byte to its last: hardware follows one stream of lines within a page of memory, and scales in
+// a region of their own would be a second one (on Zen 4 that cost a third of the memory's speed). So they precede the quants
+// they belong to, in blocks of the fewest K whose scales fill whole lines: 64 K of Q4_0 and Q4_K, the row where one scale serves
+// it. The last block may have fewer K; its scales take as much room. Before each 256 K of the K-quants stands a line with d, and
+// dmin where there are mins, of the 16 rows as f16. A block holds:
 //   scales  one per (group, row): f16, bf16 or f32, or an integer multiple of d for the K-quants
 //   mins    likewise, where the format has them; or int8 zero points, less the format's `zero`
 //   quants  per 32 K (integer formats), in this order:
-//             low nibbles: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
 //             kI5: 1 line; bit p of a byte is the fifth bit of quad p
-//             kI6: 2 lines; line h holds two more bits of quads 4h .. 4h + 3, quad 4h first
+//             kI6: 1 line of two more bits of quads 0 .. 3, quad 0 first
+//             low nibbles: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
+//             kI6: 1 line of two more bits of quads 4 .. 7
+//           so that the quads in turn read the lines in turn;
 //             kI8, kE4M3: 8 lines instead, one a quad
 //           kBF16: per 2 K a line of 16 pairs; kF16, kF32: per K 16 values
 //
@@ -63,18 +65,20 @@ struct StripLayout {
   int64_t k_padded = 0;
   int64_t block_k = 0;       // columns of a block
   int64_t block_groups = 0;  // scales of a row in it
-  // Inside a block; super scales are at 0.
-  int64_t scales = 0;
+  // Inside a block; scales are at 0.
   int64_t mins = 0;
   int64_t quants = 0;
   int64_t group_bytes = 0;  // the quants of 32 K
-  int64_t block_bytes = 0;  // from block to block
+  int64_t block_bytes = 0;  // from block to block, the lines of d between them aside
+  int64_t super_bytes = 0;  // from d to d; 0: there are none
   int64_t bytes = 0;        // from strip to strip
 
-  // Quants of column k, a multiple of 32.
-  int64_t quants_at(int64_t k) const {
-    return k / block_k * block_bytes + quants + k % block_k / kActGroup * group_bytes;
+  int64_t block_at(int64_t block) const {
+    const int64_t lines_of_d = super_bytes == 0 ? 0 : block * block_k / kSuperK + 1;
+    return block * block_bytes + lines_of_d * kLineBytes;
   }
+  // Quants of column k, a multiple of 32.
+  int64_t quants_at(int64_t k) const { return block_at(k / block_k) + quants + k % block_k / kActGroup * group_bytes; }
 };
 
 StripLayout strip_layout(const TileFormat& format, int64_t k);
