@@ -1,6 +1,7 @@
 // The CPU device: block operations as phases of a thread pool over the kernels of one instruction set.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -89,9 +90,9 @@ class CpuDevice final : public Device {
   const AttentionMethod method_;
   std::atomic<int64_t> kv_bytes_read_{0};
   int64_t scalar_fallbacks_ = 0;
-  int32_t prefetch_bytes_ = 1024;
-  std::vector<std::vector<float>> scratch_;  // per worker, grown to the widest row
-  std::vector<float> matmul_a_, matmul_b_;   // packed operands, grown to the largest
+  std::array<int32_t, 2> prefetch_bytes_ = {1024, 8192};  // for one row, and for more
+  std::vector<std::vector<float>> scratch_;               // per worker, grown to the widest row
+  std::vector<float> matmul_a_, matmul_b_;                // packed operands, grown to the largest
 };
 
 }  // namespace quire::cpu

@@ -22,9 +22,13 @@ constexpr int64_t kPiecesPerWorker = 8;  // at least, so that a small matrix is 
 constexpr int64_t kRunBytes = 128 << 10;
 constexpr int64_t kFetchBytes = 2048;  // of the next run, while the current one is read
 
-// Distances that are tried for prefetching weights; 0 leaves it to the hardware. Which is best depends on the latency and the
-// width of the memory.
-constexpr std::array<int32_t, 4> kPrefetchBytes = {0, 1024, 4096, 16384};
+// How far ahead weights are prefetched: for one row so that hardware finds its pace, for more because what is computed between
+// two lines takes longer than hardware looks ahead. Distances that are tried, for one row and for more, the usual ones first; 0
+// leaves it to the hardware. Which is best depends on the latency and the width of the memory, but where that is busy all look
+// alike: another must gain this much.
+constexpr std::array<std::array<int32_t, 4>, 2> kPrefetchBytes = {{{1024, 0, 4096, 16384}, {8192, 1024, 4096, 16384}}};
+constexpr std::array<int64_t, 2> kTuneRows = {1, 8};
+constexpr double kWorthAnotherDistance = 0.9;
 constexpr int64_t kTuneBytes = int64_t{24} << 20;
 constexpr int kTuneRounds = 4;
 
@@ -43,7 +47,7 @@ struct CpuDevice::Linear {
   PackedMatrix matrix;
   LinearFn kernel = nullptr;
   int32_t group_shift = 0;
-  int32_t prefetch_bytes = 0;
+  std::array<int32_t, 2> prefetch_bytes{};
 
   int64_t strips() const { return strip_count(matrix.n); }
 
@@ -68,7 +72,7 @@ struct CpuDevice::Linear {
     view.block_bytes = matrix.layout.block_bytes;
     view.super_bytes = matrix.layout.super_bytes;
     view.group_shift = group_shift;
-    view.prefetch = prefetch_bytes;
+    view.prefetch = prefetch_bytes[panel.rows > 1 ? 1 : 0];
     kernel(matrix.format, view, panel, tile, stride);
   }
 };
@@ -156,27 +160,32 @@ void CpuDevice::tune(const LinearWeight& weight) {
   const int64_t parts = weight.n / kStripRows / std::max<int64_t>(part_strips, 1);
   if (parts < 3) return;  // it would be read from a cache
   const std::array<WeightType, 1> readers = {weight.type};
-  const ActivationShape shape = {.max_rows = 1, .k = weight.k, .readers = readers};
+  const ActivationShape shape = {.max_rows = kTuneRows.back(), .k = weight.k, .readers = readers};
   const auto memory =
       std::make_unique<CacheLine[]>(static_cast<size_t>(activation_bytes(shape)) / sizeof(CacheLine) + 1);
   const auto in = make_activations(shape, memory[0].bytes);
-  in->set_rows(1);
   LinearWeight part = weight;
   part.n = part_strips * kStripRows;
-  std::vector<float> out(static_cast<size_t>(part.n));
-  std::array<double, kPrefetchBytes.size()> best_s;
-  best_s.fill(std::numeric_limits<double>::infinity());
+  std::vector<float> out(static_cast<size_t>(kTuneRows.back() * part.n));
   int64_t turn = 0;
-  for (int round = 0; round < kTuneRounds; ++round) {
-    for (size_t i = 0; i < kPrefetchBytes.size(); ++i, ++turn) {
-      prefetch_bytes_ = kPrefetchBytes[i];
-      part.data = weight.data + turn % parts * part_strips * strip_bytes;
-      const auto start = std::chrono::steady_clock::now();
-      linear(*in, part, out.data());
-      best_s[i] = std::min(best_s[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  for (size_t rows = 0; rows < kTuneRows.size(); ++rows) {
+    in->set_rows(kTuneRows[rows]);
+    const auto& distances = kPrefetchBytes[rows];
+    std::array<double, kPrefetchBytes[0].size()> best_s;
+    best_s.fill(std::numeric_limits<double>::infinity());
+    for (int round = 0; round < kTuneRounds; ++round) {
+      for (size_t i = 0; i < distances.size(); ++i, ++turn) {
+        prefetch_bytes_[rows] = distances[i];
+        part.data = weight.data + turn % parts * part_strips * strip_bytes;
+        const auto start = std::chrono::steady_clock::now();
+        linear(*in, part, out.data());
+        best_s[i] =
+            std::min(best_s[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
     }
+    const auto best = static_cast<size_t>(std::ranges::min_element(best_s) - best_s.begin());
+    prefetch_bytes_[rows] = distances[best_s[best] < kWorthAnotherDistance * best_s[0] ? best : 0];
   }
-  prefetch_bytes_ = kPrefetchBytes[static_cast<size_t>(std::ranges::min_element(best_s) - best_s.begin())];
 }
 
 namespace {

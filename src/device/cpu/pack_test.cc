@@ -121,7 +121,7 @@ TEST(StripLayout, TakesNoMoreThanTheFile) {
   const struct {
     DType dtype;
     double bits;
-  } kExpected[] = {{DType::kQ4_0, 4.5},  {DType::kQ4_1, 5.0},   {DType::kQ5_0, 5.5},   {DType::kQ8_0, 8.5},
+  } kExpected[] = {{DType::kQ4_0, 4.5},  {DType::kQ4_1, 5.0},   {DType::kQ5_0, 5.5},  {DType::kQ8_0, 8.5},
                    {DType::kBF16, 16.0}, {DType::kQ4_K, 4.625}, {DType::kQ6_K, 6.625}};
   for (const auto& e : kExpected) {
     const StripLayout layout = strip_layout(tile_format(e.dtype), 2048);
