@@ -5,20 +5,19 @@
 // vector instruction advances 16 output features at once and no horizontal sum is ever taken. K is padded to a
 // multiple of 64, n to a multiple of 16; padding has scale 0.
 //
-// A strip is read from its first byte to its last: hardware follows one stream of lines within a page of memory, and scales in
-// a region of their own would be a second one (on Zen 4 that cost a third of the memory's speed). So they precede the quants
-// they belong to, in blocks of the fewest K whose scales fill whole lines: 64 K of Q4_0 and Q4_K, the row where one scale serves
-// it. The last block may have fewer K; its scales take as much room. Before each 256 K of the K-quants stands a line with d, and
-// dmin where there are mins, of the 16 rows as f16. A block holds:
+// A strip is read from its first byte to its last: hardware follows one stream of lines, and scales in a region of their own
+// would be a second one (on Zen 4 that cost a third of the memory's speed). So they precede the quants they belong to, in blocks
+// of the fewest K whose scales fill whole lines: 64 K of Q4_0 and Q4_K, the row where one scale serves it. The last block may
+// have fewer K; its scales take as much room. Before each 256 K of the K-quants stands a line with d, and dmin where there are
+// mins, of the 16 rows as f16. A block holds:
 //   scales  one per (group, row): f16, bf16 or f32, or an integer multiple of d for the K-quants
 //   mins    likewise, where the format has them; or int8 zero points, less the format's `zero`
-//   quants  per 32 K (integer formats), in this order:
+//   quants  of integer formats per 32 K, in the order that the quads are unpacked in:
 //             kI5: 1 line; bit p of a byte is the fifth bit of quad p
-//             kI6: 1 line of two more bits of quads 0 .. 3, quad 0 first
-//             low nibbles: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
-//             kI6: 1 line of two more bits of quads 4 .. 7
-//           so that the quads in turn read the lines in turn;
-//             kI8, kE4M3: 8 lines instead, one a quad
+//             kI6: 1 line; two more bits of quads 0 .. 3, quad 0 first
+//             kI4, kI5, kI6: 4 lines; line p holds K quad p in its low nibbles and quad p + 4 in its high ones
+//             kI6: 1 line; two more bits of quads 4 .. 7
+//             kI8, kE4M3: 8 lines, one a quad
 //           kBF16: per 2 K a line of 16 pairs; kF16, kF32: per K 16 values
 //
 // Integer values are unsigned. w = scale * (q - zero), or scale * q + min; of kE4M3 scale * e4m3(q). Values are those of the file: packing
