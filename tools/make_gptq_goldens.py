@@ -9,8 +9,8 @@ once. Columns of large inputs come first: with act-order wherever they are, with
 within each, so that groups stay those of neighbours. The damping is a share of the mean of the diagonal as it was before columns
 without input got a 1. Scales of a group are chosen when its first column is reached, from the values that its columns have then: of
 the range of the values and 0 (symmetric: of the largest magnitude on both sides), and of that range shrunk by 2 %, 4 %, ... 40 %, the
-one whose rounding errors, weighted by 1 / U_ii^2, have the least sum. Static groups take the plain range of the weights instead.
-Scales are f16.
+one whose rounding errors, weighted by 1 / U_ii^2, have the least sum. Scales of static groups are chosen so before the first column
+is quantized, from the weights. Scales are f16.
 
 The file holds `weights` [n][k], `moments` [k][k], `dead` (the columns without input of cases that have such), and for each case
 codes, scales, zeros, group_of, order (the column at each place), `error` (the trace of d H d^T, d being what rounding changed) and
@@ -55,8 +55,8 @@ class Group:
 
     def __init__(self, values, costs, bits, symmetric):
         self.levels = 2**bits - 1
-        tried = [self.of_range(values, share, bits, symmetric) for share in (1 - 0.02 * np.arange(21 if costs is not None else 1))]
-        errors = [0 if costs is None else (costs * (self.stored(values, *grid[:2]) - values) ** 2).sum() for grid in tried]
+        tried = [self.of_range(values, share, bits, symmetric) for share in 1 - 0.02 * np.arange(21)]
+        errors = [(costs * (self.stored(values, *grid[:2]) - values) ** 2).sum() for grid in tried]
         best = int(np.argmin(errors))
         self.scale, self.zero, self.sure = tried[best]
         for grid, error in zip(tried, errors):
@@ -90,7 +90,9 @@ def quantize_row(weights, upper, order, grid):
     bits, group, symmetric, act_order, static, _ = grid
     costs = 1 / np.diag(upper) ** 2
     place_groups = [i // group if act_order and not static else int(order[i]) // group for i in range(K)]
-    groups = [Group(weights[first:first + group], None, bits, symmetric) if static else None for first in range(0, K, group)]
+    column_costs = costs[np.argsort(order)]
+    groups = [Group(weights[first:first + group], column_costs[first:first + group], bits, symmetric) if static else None
+              for first in range(0, K, group)]
     w = weights[order].copy()
     codes, unsure = np.zeros(K), K
     for i in range(K):

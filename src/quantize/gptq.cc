@@ -105,13 +105,6 @@ struct Walk {
   int64_t group_at(int64_t place) const { return (groups_by_place() ? place : column_at(place)) / grid.group(); }
   float pivot(int64_t i) const { return factor[static_cast<size_t>(i * k + i)]; }
 
-  // What an error in a column costs once those behind it have made up for it as far as they can.
-  std::vector<float> costs() const {
-    std::vector<float> costs(static_cast<size_t>(k));
-    for (int64_t i = 0; i < k; ++i) costs[static_cast<size_t>(i)] = 1 / (pivot(i) * pivot(i));
-    return costs;
-  }
-
   // The unit that begins at a place, in the order of the model's columns where its groups are those.
   void fit_unit(int64_t row, int64_t place, const float* w, const float* costs) {
     const int64_t count = std::min(grid.unit(), k - place);
@@ -150,6 +143,13 @@ struct Walk {
 QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n, std::vector<float> weights) const {
   Grid grid(spec, n, k_);
   QUIRE_CHECK(grid.unit() == unit_ && grid.group() == group_);  // which order_ keeps together
+  // What an error in a column costs once those behind it have made up for it as far as they can, by place and by column.
+  std::vector<float> costs(static_cast<size_t>(k_)), column_costs(costs.size());
+  for (int64_t i = 0; i < k_; ++i) {
+    const float pivot = factor_[static_cast<size_t>(i * k_ + i)];
+    costs[static_cast<size_t>(i)] = 1 / (pivot * pivot);
+    column_costs[static_cast<size_t>(order_[static_cast<size_t>(i)])] = costs[static_cast<size_t>(i)];
+  }
   device.parallel(n, [&](int64_t begin, int64_t end) {
     std::vector<float> ordered(static_cast<size_t>(k_));
     for (int64_t row = begin; row < end; ++row) {
@@ -159,7 +159,7 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
       }
       if (options_.static_groups) {
         for (int64_t i = 0; i < k_; i += grid.unit())
-          grid.fit(row, i / grid.unit(), w + i, nullptr, std::min(grid.unit(), k_ - i));
+          grid.fit(row, i / grid.unit(), w + i, column_costs.data() + i, std::min(grid.unit(), k_ - i));
       }
       for (int64_t i = 0; i < k_; ++i) ordered[static_cast<size_t>(i)] = w[order_[static_cast<size_t>(i)]];
       std::ranges::copy(ordered, w);
@@ -175,7 +175,6 @@ QuantizedRows GptqPlan::quantize(Device& device, const GridSpec& spec, int64_t n
                .weights = weights,
                .codes = codes,
                .errors = std::vector<float>(static_cast<size_t>(n * kColumns))};
-  const std::vector<float> costs = walk.costs();
   for (int64_t first = 0; first < k_; first += kColumns) {
     const int64_t last = std::min(first + kColumns, k_);
     device.parallel(n, [&](int64_t begin, int64_t end) {
