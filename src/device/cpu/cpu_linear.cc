@@ -47,7 +47,7 @@ struct CpuDevice::Linear {
   PackedMatrix matrix;
   LinearFn kernel = nullptr;
   int32_t group_shift = 0;
-  std::array<int32_t, 2> prefetch_bytes{};
+  std::array<int32_t, 2> prefetch_bytes{};  // for one row, and for more
 
   int64_t strips() const { return strip_count(matrix.n); }
 
