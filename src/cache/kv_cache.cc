@@ -82,19 +82,12 @@ KvCache::KvCache(KvCacheConfig config)
   }
 }
 
-Status KvCache::check_fits(int64_t tokens) const {
-  if (tokens > config_.max_sequence_tokens) {
-    return out_of_range("the sequence may grow to " + std::to_string(tokens) + " tokens, but the context has " +
-                        std::to_string(config_.max_sequence_tokens));
+int64_t KvCache::most_tokens() const {
+  int64_t most = config_.max_sequence_tokens;
+  for (const Group& group : groups_) {
+    if (group.config.window == 0) most = std::min(most, group.config.pages * config_.page_tokens);
   }
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const KvGroupConfig& group = groups_[g].config;
-    if (group.window > 0 || pages_for(tokens) <= group.pages) continue;
-    return out_of_range("the sequence may grow to " + std::to_string(tokens) + " tokens, but " + group_name(group, g) +
-                        " holds " + std::to_string(group.pages * config_.page_tokens) +
-                        ": ask for fewer tokens or give the KV cache more memory");
-  }
-  return {};
+  return most;
 }
 
 SequencePages KvCache::new_sequence(std::string_view salt) const {
@@ -222,7 +215,7 @@ bool KvCache::admit(SequencePages& pages, const PrefixMatch& match, int64_t upto
     }
   }
   pages.published = match.pages;
-  std::vector<PageCopy> copies;
+  std::vector<PageMove> copies;
   const bool reserved = reserve(pages, match.tokens, upto, copies);
   QUIRE_CHECK(copies.empty() && (reserved || config_.layout == KvLayout::kContiguous));
   return reserved;
@@ -253,7 +246,7 @@ int64_t KvCache::reservable_rows(const SequencePages& pages, int64_t computed) c
   return rows;
 }
 
-bool KvCache::reserve(SequencePages& pages, int64_t computed, int64_t upto, std::vector<PageCopy>& copies) {
+bool KvCache::reserve(SequencePages& pages, int64_t computed, int64_t upto, std::vector<PageMove>& copies) {
   if (config_.layout == KvLayout::kContiguous) {
     for (size_t g = 0; g < groups_.size(); ++g) {
       std::vector<PageId>& table = pages.groups[g].table;
@@ -282,7 +275,7 @@ bool KvCache::reserve(SequencePages& pages, int64_t computed, int64_t upto, std:
       const int32_t slots = static_cast<int32_t>(slot_at(computed));
       const PageId copy = take(group);
       group.pool.set_filled(copy, slots);
-      copies.push_back({static_cast<int32_t>(g), partial, copy, slots});
+      copies.push_back({PageMove::Kind::kCopy, static_cast<int32_t>(g), partial, copy, slots});
       drop(group, std::exchange(partial, copy));
     }
     while (static_cast<int64_t>(table.size()) < wanted) table.push_back(take(group));

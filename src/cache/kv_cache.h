@@ -13,7 +13,7 @@
 // pages up front, nothing is shared, and windows free nothing. Tables and kernels are the same.
 //
 // Source: Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention" (SOSP 2023).
-// Thread: one at a time. Holds integers only; whoever owns the bytes carries out the PageCopy list.
+// Thread: one at a time. Holds integers only; whoever owns the bytes carries out the PageMove list.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,20 @@ struct SequencePages {
   int64_t published = 0;        // leading pages that were offered to the index
 };
 
-// Copy the first `slots` slots of page `from` to page `to`. The copies of a step happen in order, before its forward pass.
-struct PageCopy {
+// Bytes of pages that move before a step's forward pass, in order. The other slots of a target keep what they hold.
+struct PageMove {
+  enum class Kind : uint8_t {
+    kCopy,  // the first `slots` slots of page `from` to page `to`
+    kSave,  // page `from` to place `to` of the page store
+    kLoad,  // place `from` of the page store to page `to`
+  };
+  Kind kind = Kind::kCopy;
   int32_t group = 0;
   PageId from = kNoPage;
   PageId to = kNoPage;
   int32_t slots = 0;
+
+  bool operator==(const PageMove&) const = default;
 };
 
 struct PrefixMatch {
@@ -107,8 +115,8 @@ class KvCache {
   int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
   int64_t pages_for(int64_t tokens) const { return page_at(tokens + config_.page_tokens - 1); }
 
-  // Fails when a sequence whose K and V cover `tokens` would not fit even alone; says the counts.
-  Status check_fits(int64_t tokens) const;
+  // Tokens whose K and V a sequence can have when it is alone.
+  int64_t most_tokens() const;
 
   // Replaces the configuration's, for what is known only after the model is loaded. Before the first sequence.
   void set_fingerprint(std::string fingerprint) { config_.fingerprint = std::move(fingerprint); }
@@ -128,7 +136,7 @@ class KvCache {
 
   // Makes the slots [computed, upto) writable: new pages, and a copy of a partial page that others share too.
   // False, and nothing changes, when a group lacks pages.
-  bool reserve(SequencePages& pages, int64_t computed, int64_t upto, std::vector<PageCopy>& copies);
+  bool reserve(SequencePages& pages, int64_t computed, int64_t upto, std::vector<PageMove>& copies);
 
   // Tokens [from, to) have been computed. Gives back pages behind `to`, publishes full pages, and frees those that fell
   // out of a window; `tokens` are the sequence's, at least `to` of them.

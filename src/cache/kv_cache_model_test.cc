@@ -284,7 +284,7 @@ struct Grow : Command {
     const bool fits = reserved.reserve(slot, rows);
     SequencePages& pages = real.living.at(slot);
     const SequencePages old = pages;
-    std::vector<PageCopy> copies;
+    std::vector<PageMove> copies;
     RC_ASSERT((real.cache.reservable_rows(pages, before.computed) >= rows) == fits);
     RC_ASSERT(real.cache.reserve(pages, before.computed, before.computed + rows, copies) == fits);
     if (fits) {
@@ -298,7 +298,7 @@ struct Grow : Command {
     compare(nextState(s0), real);
   }
   void check_writable(int64_t computed, const SequencePages& old, const SequencePages& pages,
-                      const std::vector<PageCopy>& copies, const KvCache& cache) const {
+                      const std::vector<PageMove>& copies, const KvCache& cache) const {
     size_t swapped = 0;
     for (size_t g = 0; g < pages.groups.size(); ++g) {
       const int64_t group = static_cast<int64_t>(g);
@@ -310,7 +310,7 @@ struct Grow : Command {
       for (size_t i = 0; i < old.groups[g].table.size(); ++i) {
         if (old.groups[g].table[i] == pages.groups[g].table[i]) continue;
         RC_ASSERT(swapped < copies.size());
-        const PageCopy& copy = copies[swapped++];
+        const PageMove& copy = copies[swapped++];
         RC_ASSERT(copy.from == old.groups[g].table[i] && copy.to == pages.groups[g].table[i]);
         RC_ASSERT(copy.slots == computed % cache.config().page_tokens && copy.group == static_cast<int32_t>(g));
       }

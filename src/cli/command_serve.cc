@@ -79,8 +79,7 @@ Result<EngineOptions> engine_options(const Options& options, const std::string& 
   engine.scheduler.policy.max_delay_ns = static_cast<int64_t>(options.max_delay_ms * 1e6);
   engine.scheduler.max_seqs = options.max_seqs;
   engine.scheduler.max_step_rows = options.max_step_rows;
-  engine.scheduler.max_queued = options.max_queued;
-  engine.scheduler.max_queued_tokens = options.max_queued_tokens;
+  engine.scheduler.queue = {.max_requests = options.max_queued, .max_tokens = options.max_queued_tokens};
   engine.kv_layout = options.kv == "contiguous" ? KvLayout::kContiguous : KvLayout::kPaged;
   engine.prefix_caching = options.prefix_cache == "on";
   engine.kv_memory_bytes = options.kv_memory * kMib;

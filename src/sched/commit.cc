@@ -37,7 +37,6 @@ const StepOutcome& Scheduler::fail_step() {
 void Scheduler::commit_row(const PlanRow& row, std::span<const SampleResult> results) {
   Sequence& committed = sequence(row.id);
   committed.rows = 0;
-  counters_.computed_rows += row.rows;
   if (row.padding) {
     counters_.wasted_rows += row.rows;
     return;

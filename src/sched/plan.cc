@@ -25,7 +25,7 @@ const StepPlan& Scheduler::plan(int64_t now_ns) {
   const bool prompts = choice.mix || prompt_work;
   const bool with_decodes = choice.mix || !prompt_work;
 
-  deal_rows(with_decodes, prompts, choice.prompt_rows, candidates);
+  deal_rows({.decodes = with_decodes, .prompts = prompts, .candidates = candidates, .draft_rows = choice.draft_rows, .prompt_rows = choice.prompt_rows});
   const bool all_kept = reserve_running();
   granted_ = 0;
   if (prompts && all_kept) {
@@ -35,7 +35,7 @@ const StepPlan& Scheduler::plan(int64_t now_ns) {
     deal_leftover();
   }
   if (!with_decodes && rows_left_ == config_.max_step_rows) {  // no prompt found pages: do not stand still
-    deal_rows(true, false, 0, 0);
+    deal_rows({.decodes = true, .draft_rows = choice.draft_rows});
     reserve_running();
   }
   if (policy_->pads()) pad();
@@ -70,36 +70,40 @@ PolicyView Scheduler::view(int64_t now_ns) {
     if (decodes(*sequence)) {
       ++view.decodes.rows;
       view.decodes.attention += attention_over_layers(view.groups, sequence->computed, 1);
+      const auto drafts = static_cast<int64_t>(sequence->draft.size());
+      view.drafts.rows += drafts;
+      view.drafts.attention += attention_over_layers(view.groups, sequence->computed + 1, drafts);
     } else if (first_prompt) {
       view.prompt_position = sequence->computed;
       first_prompt = false;
     }
   }
   view.decodes.logit_rows = view.decodes.rows;
+  view.drafts.logit_rows = view.drafts.rows;
   return view;
 }
 
-void Scheduler::deal_rows(bool with_decodes, bool prompts, int64_t prompt_rows, int64_t candidates) {
+void Scheduler::deal_rows(const Deal& deal) {
   rows_left_ = config_.max_step_rows;
-  int64_t claimants = prompts ? candidates : 0;
+  int64_t claimants = deal.prompts ? deal.candidates : 0;
   for (Sequence* sequence : running_) {
-    sequence->rows = with_decodes && decodes(*sequence);
+    sequence->rows = deal.decodes && decodes(*sequence);
     rows_left_ -= sequence->rows;
-    claimants += prompts && !decodes(*sequence);
+    claimants += deal.prompts && !decodes(*sequence);
   }
-  if (with_decodes) {
-    const int64_t kept_for_prompts = claimants > 0;
+  if (deal.decodes) {
+    int64_t draft_rows = std::min(deal.draft_rows, rows_left_ - int64_t{claimants > 0});  // a prompt goes on
     for (Sequence* sequence : running_) {
-      const int64_t drafts =
-          std::min<int64_t>(static_cast<int64_t>(sequence->draft.size()), rows_left_ - kept_for_prompts);
+      const int64_t drafts = std::min(static_cast<int64_t>(sequence->draft.size()), draft_rows);
       if (drafts <= 0) continue;
       sequence->rows += drafts;
+      draft_rows -= drafts;
       rows_left_ -= drafts;
     }
   }
-  prompt_rows_left_ = prompts ? std::min(rows_left_, prompt_rows) : 0;
+  prompt_rows_left_ = deal.prompts ? std::min(rows_left_, deal.prompt_rows) : 0;
   for (Sequence* sequence : running_) {
-    if (!prompts || decodes(*sequence)) continue;
+    if (!deal.prompts || decodes(*sequence)) continue;
     sequence->rows = std::min(sequence->pending(), share_of(prompt_rows_left_, claimants--));
     prompt_rows_left_ -= sequence->rows;
     rows_left_ -= sequence->rows;
@@ -138,7 +142,7 @@ bool Scheduler::reserve_running() {
 }
 
 bool Scheduler::reserve(Sequence& planned) {
-  return cache_.reserve(planned.pages, planned.computed, planned.computed + planned.rows, plan_.copies);
+  return cache_.reserve(planned.pages, planned.computed, planned.computed + planned.rows, plan_.moves);
 }
 
 void Scheduler::preempt(Sequence& victim) {
@@ -195,7 +199,7 @@ void Scheduler::record_start(Sequence& started, const PrefixMatch& match, const 
                              int64_t now_ns) {
   const bool resumed = preempted_.erase({started.rank_ns, started.id}) > 0;
   SequenceFacts& facts = started.facts;
-  (resumed ? counters_.resumed_query_tokens : counters_.prefix_query_tokens) += started.size();
+  if (!resumed) counters_.prefix_query_tokens += started.size();
   (resumed ? counters_.resumed_hit_tokens : counters_.prefix_hit_tokens) += match.tokens;
   if (resumed) {
     const int64_t again = std::max<int64_t>(0, started.lost - match.tokens);
@@ -245,12 +249,20 @@ void Scheduler::write_plan() {
       write_row(*sequence);
     }
   }
-  // Only now: reserving for one sequence never moves another one's table, but it moves its own.
+  write_page_tables();
+  counters_.copied_pages += static_cast<int64_t>(plan_.moves.size());
+}
+
+void Scheduler::write_page_tables() {
+  plan_.groups = static_cast<int32_t>(cache_.groups());
+  plan_.page_offsets.push_back(0);
   for (const PlanRow& row : plan_.rows) {
-    for (const SequencePages::Group& group : sequence(row.id).pages.groups)
-      plan_.page_tables.push_back(group.table.data());
+    const auto pages = static_cast<std::ptrdiff_t>(cache_.pages_for(row.first_position + row.rows));
+    for (const SequencePages::Group& group : sequence(row.id).pages.groups) {
+      plan_.pages.insert(plan_.pages.end(), group.table.begin(), group.table.begin() + pages);
+      plan_.page_offsets.push_back(static_cast<int64_t>(plan_.pages.size()));
+    }
   }
-  counters_.copied_pages += static_cast<int64_t>(plan_.copies.size());
 }
 
 void Scheduler::write_row(const Sequence& planned) {

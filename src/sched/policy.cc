@@ -28,6 +28,7 @@ class BatchPolicy : public Policy {
   PolicyChoice choose(const PolicyView& view) const override {
     PolicyChoice choice;
     choice.prompt_rows = view.max_step_rows;
+    choice.draft_rows = view.drafts.rows;
     if (view.started > 0 || view.granted > 0) {
       choice.start = view.granted;
     } else {
@@ -57,7 +58,7 @@ class BatchPolicy : public Policy {
 class ContinuousPolicy : public Policy {
  public:
   PolicyChoice choose(const PolicyView& view) const override {
-    return {view.waiting, false, view.max_step_rows, kNever};
+    return {.start = view.waiting, .mix = false, .draft_rows = view.drafts.rows, .prompt_rows = view.max_step_rows};
   }
 };
 
@@ -65,34 +66,61 @@ class MixedPolicy : public Policy {
  public:
   explicit MixedPolicy(const PolicyConfig& config) : config_(config) {}
 
-  PolicyChoice choose(const PolicyView& view) const override { return {view.waiting, true, prompt_rows(view), kNever}; }
+  PolicyChoice choose(const PolicyView& view) const override {
+    PolicyChoice choice{.start = view.waiting, .mix = true, .draft_rows = draft_rows(view)};
+    choice.prompt_rows = prompt_rows(view, with_draft_rows(view, choice.draft_rows));
+    return choice;
+  }
 
  private:
-  // The most prompt rows whose step stays within the limit, never under one.
-  int64_t prompt_rows(const PolicyView& view) const {
-    const int64_t most = std::max<int64_t>(1, view.max_step_rows - view.decodes.rows);
-    if (view.decodes.rows == 0) return most;  // nobody waits for the step to end
+  // The most prompt rows whose step stays within the limit, never under one. `others`: the rest of the step.
+  int64_t prompt_rows(const PolicyView& view, const StepShape& others) const {
+    const int64_t most = std::max<int64_t>(1, view.max_step_rows - others.rows);
+    if (others.rows == 0) return most;  // nobody waits for the step to end
     if (!view.cost->fitted()) return std::min(most, kUnmeasuredPromptRows);
-    const int64_t stretched = view.cost->predict_ns(view.decodes) / 100 * config_.decode_stretch_percent;
-    const auto limit_ns =
-        static_cast<int64_t>(static_cast<double>(std::max(stretched, config_.least_step_ns)) / margin(*view.cost));
-    int64_t fits = 1;
+    return most_within(1, most, limit_ns(view), [&](int64_t rows) {
+      StepShape shape = others;
+      shape.rows += rows;
+      shape.attention += attention_over_layers(view.groups, view.prompt_position, rows);
+      return view.cost->predict_ns(shape);
+    });
+  }
+
+  // The most draft rows whose step stays within the limit.
+  int64_t draft_rows(const PolicyView& view) const {
+    if (view.drafts.rows == 0 || !view.cost->fitted()) return view.drafts.rows;
+    return most_within(0, view.drafts.rows, limit_ns(view),
+                       [&](int64_t rows) { return view.cost->predict_ns(with_draft_rows(view, rows)); });
+  }
+
+  // The largest of `least` to `most` whose time is within the limit; `least` whatever it takes.
+  template <typename TimeOf>
+  static int64_t most_within(int64_t least, int64_t most, int64_t limit_ns, const TimeOf& time_of) {
+    int64_t fits = least;
     int64_t beyond = most + 1;
     while (fits + 1 < beyond) {
       const int64_t rows = fits + (beyond - fits) / 2;
-      (view.cost->predict_ns(with_prompt_rows(view, rows)) <= limit_ns ? fits : beyond) = rows;
+      (time_of(rows) <= limit_ns ? fits : beyond) = rows;
     }
     return fits;
+  }
+
+  int64_t limit_ns(const PolicyView& view) const {
+    const int64_t stretched = view.cost->predict_ns(view.decodes) / 100 * config_.decode_stretch_percent;
+    return static_cast<int64_t>(static_cast<double>(std::max(stretched, config_.least_step_ns)) / margin(*view.cost));
   }
 
   // A tenth for what lies between steps, and twice what predictions miss by on average. On a machine that cannot be
   // predicted prompts still go on.
   static double margin(const StepTimeModel& cost) { return 1.1 + std::min(0.25, 2 * cost.relative_error()); }
 
-  static StepShape with_prompt_rows(const PolicyView& view, int64_t rows) {
+  // The decodes with `rows` of their drafts, each of which costs the average one.
+  static StepShape with_draft_rows(const PolicyView& view, int64_t rows) {
     StepShape shape = view.decodes;
+    if (rows == 0) return shape;
     shape.rows += rows;
-    shape.attention += attention_over_layers(view.groups, view.prompt_position, rows);
+    shape.logit_rows += rows;
+    shape.attention += view.drafts.attention * rows / view.drafts.rows;
     return shape;
   }
 

@@ -1,5 +1,5 @@
 // When a waiting sequence may start, and what a step may mix: the only difference between static, dynamic and
-// continuous batching. All policies run on the same scheduler, pages, kernels and counters, so runs compare.
+// continuous batching. All policies run on the same scheduler, pages, kernels and counters, so results are comparable.
 //
 // A policy is a pure function of what it is shown; it has no state and no clock.
 //
@@ -11,7 +11,8 @@
 //   continuous   a sequence starts as soon as there is a slot and pages; prompts first, alone in their steps (Orca, 2022).
 //   mixed        as continuous, but prompts are cut into chunks that ride along with the decodes (Sarathi-Serve, 2024), as
 //                many rows as fit a time limit: `decode_stretch_percent` of what the decodes alone would take, or
-//                `least_step_ns` if that is more, with a margin for how far predictions have lately been off.
+//                `least_step_ns` if that is more, with a margin for how far predictions have lately been off. Drafts are
+//                charged to the same limit, and before prompts.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,7 @@ struct PolicyView {
   int64_t granted = 0;            // of them, those that an earlier choice let start but that found no rows yet
   int64_t started = 0;            // running, preempted or padding
   StepShape decodes;              // of a step with all current decodes and nothing else
+  StepShape drafts;               // what verifying all their drafts would add to it
   int64_t prompt_position = 0;    // where the next prompt row stands
   const StepTimeModel* cost = nullptr;
   std::span<const KvGroupConfig> groups;
@@ -57,6 +59,7 @@ struct PolicyView {
 struct PolicyChoice {
   int64_t start = 0;            // so many of the waiting may start
   bool mix = false;             // prompts and decodes share steps; else a step with prompt rows has nothing else
+  int64_t draft_rows = 0;       // at most so many rows of drafts in this step
   int64_t prompt_rows = 0;      // at most so many rows of prompts in this step
   int64_t wake_at_ns = kNever;  // when the choice changes by time alone
 };

@@ -91,5 +91,42 @@ TEST(Policy, MixedKeepsAStepWithinItsLimit) {
   EXPECT_EQ(choose({}, view).prompt_rows, 101) << "nobody waits";
 }
 
+// A machine on which each row beyond the first takes 10 ms.
+StepTimeModel ten_ms_a_row() {
+  StepTimeModel cost;
+  for (int round = 0; round < 50; ++round) {
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32}) cost.observe({rows, rows, 0}, rows * 10 * kMillisecond);
+  }
+  return cost;
+}
+
+TEST(Policy, MixedChargesDraftsToTheTimeLimit) {
+  const StepTimeModel cost = ten_ms_a_row();
+  const PolicyConfig config{.kind = PolicyKind::kMixed, .decode_stretch_percent = 300, .least_step_ns = 0};
+  PolicyView view = waiting(1);
+  view.cost = &cost;
+  view.decodes = {.rows = 4, .logit_rows = 4};
+  const PolicyChoice without = choose(config, view);
+  EXPECT_EQ(without.draft_rows, 0);
+  EXPECT_GE(without.prompt_rows, 4) << "4 rows stretched to nearly 12";
+  view.drafts = {.rows = 3, .logit_rows = 3};
+  const PolicyChoice few = choose(config, view);
+  EXPECT_EQ(few.draft_rows, 3);
+  EXPECT_LE(few.prompt_rows, without.prompt_rows - 2) << "drafts take from what prompts get";
+  view.drafts = {.rows = 100, .logit_rows = 100};
+  const PolicyChoice many = choose(config, view);
+  EXPECT_LT(many.draft_rows, 9) << "not more than the limit holds";
+  EXPECT_EQ(many.prompt_rows, 1);
+}
+
+TEST(Policy, OthersVerifyAllDrafts) {
+  PolicyView view = waiting(0);
+  view.started = 1;
+  view.drafts = {.rows = 5, .logit_rows = 5};
+  for (const PolicyKind kind : {PolicyKind::kStatic, PolicyKind::kDynamic, PolicyKind::kContinuous}) {
+    EXPECT_EQ(choose({.kind = kind}, view).draft_rows, 5);
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(const SchedulerConfig& conf
     return invalid_argument("a step of " + counted(config.max_step_rows, "rows") + " cannot decode " +
                             counted(config.max_seqs, "sequences") + ": allow more rows or fewer sequences");
   }
-  if (config.max_queued < 1 || config.max_queued_tokens < 1 || config.aging_ns < 0 ||
+  if (config.queue.max_requests < 1 || config.queue.max_tokens < 1 || config.aging_ns < 0 ||
       config.aging_ns > kNever / 4 / kMaxPriority) {
     return invalid_argument("queue limits must be above 0, and aging between 0 and 73 years");
   }
@@ -33,38 +33,18 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(const SchedulerConfig& conf
 Scheduler::Scheduler(const SchedulerConfig& config, std::unique_ptr<Policy> policy, KvCache cache)
     : config_(config), policy_(std::move(policy)), cache_(std::move(cache)) {}
 
-Status Scheduler::check_spec(const SequenceSpec& spec) const {
-  const int64_t prompt = static_cast<int64_t>(spec.prompt.size());
-  const int64_t context = cache_.config().max_sequence_tokens;
-  if (prompt == 0) return invalid_argument("the prompt has no tokens");
-  if (spec.max_tokens < 0) return invalid_argument("max_tokens is negative");
-  if (spec.branches < 1 || spec.branches > config_.max_seqs) {
-    return invalid_argument("n is " + std::to_string(spec.branches) + ", but must be 1 to " +
-                            std::to_string(config_.max_seqs) + ", the sequences that run at once");
-  }
-  if (spec.priority < -kMaxPriority || spec.priority > kMaxPriority) {
-    return invalid_argument("priority " + std::to_string(spec.priority) + " is outside -" +
-                            std::to_string(kMaxPriority) + " to " + std::to_string(kMaxPriority));
-  }
+bool Scheduler::fits(const SequenceSpec& spec) const {
+  const auto prompt = static_cast<int64_t>(spec.prompt.size());
+  if (prompt < 1 || spec.max_tokens < 0 || spec.branches < 1 || spec.branches > config_.max_seqs) return false;
+  if (spec.priority < -kMaxPriority || spec.priority > kMaxPriority) return false;
   // The last token is never computed, so it needs no slot.
-  if (prompt > context || spec.max_tokens - 1 > context - prompt) {
-    return out_of_range("the prompt has " + counted(prompt, "tokens") + " and " +
-                        counted(spec.max_tokens, "more are asked for") + ", but the context has " +
-                        counted(context, "tokens"));
-  }
-  return cache_.check_fits(prompt + std::max<int64_t>(0, spec.max_tokens - 1));
+  return std::max<int64_t>(0, spec.max_tokens - 1) <= cache_.most_tokens() - prompt;
 }
 
 Result<SequenceId> Scheduler::submit(SequenceSpec spec, int64_t now_ns) {
-  QUIRE_RETURN_IF_ERROR(check_spec(spec));
+  QUIRE_CHECK(fits(spec));
   const int64_t prompt = static_cast<int64_t>(spec.prompt.size());
-  if (static_cast<int64_t>(waiting_.size()) >= config_.max_queued) {
-    return resource_exhausted("the queue is full: " + counted(config_.max_queued, "requests wait"));
-  }
-  if (queued_tokens_ > 0 && queued_tokens_ + prompt > config_.max_queued_tokens) {
-    return resource_exhausted("the queue is full: " + counted(queued_tokens_, "prompt tokens wait, the limit is ") +
-                              std::to_string(config_.max_queued_tokens));
-  }
+  QUIRE_RETURN_IF_ERROR(config_.queue.admit(gauges().queue(), prompt));
   auto created = std::make_unique<Sequence>();
   created->id = next_id_;
   created->prompt_size = prompt;
@@ -119,8 +99,11 @@ const Sequence* Scheduler::find(SequenceId id) const {
 }
 
 SchedulerGauges Scheduler::gauges() const {
-  return {static_cast<int64_t>(running_.size()), static_cast<int64_t>(waiting_.size()),
-          static_cast<int64_t>(preempted_.size()), static_cast<int64_t>(padding_.size()), queued_tokens_};
+  return {.running = static_cast<int64_t>(running_.size()),
+          .waiting = static_cast<int64_t>(waiting_.size()),
+          .preempted = static_cast<int64_t>(preempted_.size()),
+          .padding = static_cast<int64_t>(padding_.size()),
+          .queued_tokens = queued_tokens_};
 }
 
 Status Scheduler::check_invariants() const {

@@ -4,8 +4,8 @@
 //
 // The loop of one step:
 //   1. The policy says how many waiting sequences may start and how many rows prompts may take.
-//   2. Rows are dealt to running sequences as numbers: one to each decode, then drafts, then prompts, each at most half of
-//      what is left while others still want some.
+//   2. Rows are dealt to running sequences as numbers: one to each decode, then drafts, as many as the policy lets, then
+//      prompts, each at most half of what is left while others still want some.
 //   3. Pages are reserved in order of rank. A sequence that finds none for even one row takes them from the sequence of
 //      the largest rank, which gives up its pages and later starts over (preemption by recomputation). Planning order is
 //      the inverse of the order of victims, so a victim is never in the plan.
@@ -21,7 +21,8 @@
 // for a batch (then wake_at_ns says until when).
 //
 // Thread: one at a time; every time is an argument; no clock, no randomness. Integers only.
-// Errors: submit() returns what a request can cause. Calling things out of order is a bug and checked.
+// Errors: submit() says when the queue is full. Calling things out of order, or with what does not fit, is a bug and
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,7 @@
 #include "cost/step_time_model.h"
 #include "sched/admission.h"
 #include "sched/policy.h"
+#include "sched/queue_limits.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
 
@@ -48,8 +50,7 @@ struct SchedulerConfig {
   PolicyConfig policy = {};
   int64_t max_seqs = 32;                // running at once
   int64_t max_step_rows = 512;          // at least max_seqs
-  int64_t max_queued = 1024;            // waiting requests, and
-  int64_t max_queued_tokens = 1 << 20;  // their prompt tokens
+  QueueLimits queue = {};
   int64_t aging_ns = 10'000'000'000;    // waiting that is worth one priority level
   bool project_peak = true;             // else a sequence starts as soon as there are pages for its first rows
 };
@@ -73,11 +74,9 @@ struct StepOutcome {
 
 struct SchedulerCounters {
   int64_t steps = 0;
-  int64_t computed_rows = 0;
   int64_t prefix_query_tokens = 0;  // of sequences starting for the first time
   int64_t prefix_hit_tokens = 0;
-  int64_t resumed_query_tokens = 0;  // of sequences starting over
-  int64_t resumed_hit_tokens = 0;
+  int64_t resumed_hit_tokens = 0;  // of sequences starting over
   int64_t preemptions = 0;
   int64_t recomputed_tokens = 0;
   int64_t copied_pages = 0;
@@ -91,7 +90,9 @@ struct SchedulerGauges {
   int64_t waiting = 0;    // never started
   int64_t preempted = 0;  // waiting to start over, or branches waiting for a slot
   int64_t padding = 0;
-  int64_t queued_tokens = 0;
+  int64_t queued_tokens = 0;  // prompt tokens of the waiting
+
+  QueueUse queue() const { return {.requests = waiting, .tokens = queued_tokens}; }
 };
 
 enum class CancelResult {
@@ -107,8 +108,11 @@ class Scheduler {
   // What prefixes are found by beside their tokens; replaces the cache configuration's. Before the first submit().
   void set_fingerprint(std::string fingerprint) { cache_.set_fingerprint(std::move(fingerprint)); }
 
-  // The id of the first branch; branch j has this + j. Fails with kInvalidArgument (nonsense), kOutOfRange (can never
-  // fit: too long for the context or the cache; with the counts) or kResourceExhausted (the queue is full: try later).
+  // Whether it could run if it were alone. What says so to people is RequestLimits (engine/request_limits.h).
+  bool fits(const SequenceSpec& spec) const;
+
+  // The id of the first branch; branch j has this + j. `spec` fits. Fails with kResourceExhausted: the queue is full, try
+  // later.
   Result<SequenceId> submit(SequenceSpec spec, int64_t now_ns);
 
   // Before the fork the first id stands for all branches.
@@ -145,13 +149,19 @@ class Scheduler {
 
   Scheduler(const SchedulerConfig& config, std::unique_ptr<Policy> policy, KvCache cache);
 
-  Status check_spec(const SequenceSpec& spec) const;
   Sequence& sequence(SequenceId id) { return *sequences_.at(id); }
 
   // plan.cc
   PolicyView view(int64_t now_ns);
   int64_t free_slots() const;
-  void deal_rows(bool decodes, bool prompts, int64_t prompt_rows, int64_t candidates);
+  struct Deal {  // who takes part in a step, and how many rows the policy gives to whom
+    bool decodes = false;
+    bool prompts = false;
+    int64_t candidates = 0;  // sequences that may start
+    int64_t draft_rows = 0;
+    int64_t prompt_rows = 0;
+  };
+  void deal_rows(const Deal& deal);
   void set_rows(Sequence& dealt, int64_t rows);
   bool reserve_running();
   bool reserve(Sequence& planned);
@@ -164,6 +174,7 @@ class Scheduler {
   void pad();
   void write_plan();
   void write_row(const Sequence& planned);
+  void write_page_tables();
 
   // commit.cc
   void commit_row(const PlanRow& row, std::span<const SampleResult> results);

@@ -87,24 +87,19 @@ class SchedulerTest : public ::testing::Test {
 
 using Rows = std::map<SequenceId, int64_t>;
 
-TEST_F(SchedulerTest, RefusesWhatCanNeverFitWithTheCounts) {
+TEST_F(SchedulerTest, KnowsWhatCouldRunAlone) {
   start({}, 8, 64, 20);
-  const auto refused = [&](const SequenceSpec& spec) { return scheduler_->submit(spec, 0).status(); };
-  EXPECT_EQ(refused(prompt_of(0, 5)).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(refused(prompt_of(5, -1)).code(), StatusCode::kInvalidArgument);
-  const Status context = refused(prompt_of(4000, 98));
-  EXPECT_EQ(context.code(), StatusCode::kOutOfRange);
-  for (const char* count : {"4000", "98", "4096"}) EXPECT_NE(context.message().find(count), std::string::npos);
-  const Status pool = refused(prompt_of(300, 22));
-  EXPECT_EQ(pool.code(), StatusCode::kOutOfRange);
-  for (const char* count : {"321", "320"}) EXPECT_NE(pool.message().find(count), std::string::npos) << pool.message();
-  EXPECT_TRUE(refused(prompt_of(300, 21)).ok()) << "the last token is never computed";
-  EXPECT_EQ(refused(prompt_of(300, INT64_MAX)).code(), StatusCode::kOutOfRange);
+  EXPECT_FALSE(scheduler_->fits(prompt_of(0, 5)));
+  EXPECT_FALSE(scheduler_->fits(prompt_of(5, -1)));
+  EXPECT_TRUE(scheduler_->fits(prompt_of(300, 21))) << "the last token is never computed";
+  EXPECT_FALSE(scheduler_->fits(prompt_of(300, 22))) << "the pool has 320 slots";
+  EXPECT_FALSE(scheduler_->fits(prompt_of(300, INT64_MAX)));
   SequenceSpec many = prompt_of(5, 5);
   many.branches = 9;
-  EXPECT_EQ(refused(many).code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(scheduler_->fits(many));
   start({});
-  EXPECT_TRUE(refused(prompt_of(4096, 1)).ok()) << "the last token is never computed";
+  EXPECT_TRUE(scheduler_->fits(prompt_of(4096, 1)));
+  EXPECT_FALSE(scheduler_->fits(prompt_of(4000, 98))) << "the context has 4096";
 }
 
 TEST_F(SchedulerTest, RefusesConfigurationsThatCannotRun) {
@@ -120,8 +115,7 @@ TEST_F(SchedulerTest, RefusesConfigurationsThatCannotRun) {
 
 TEST_F(SchedulerTest, TheQueueIsBoundedByCountAndTokens) {
   SchedulerConfig config;
-  config.max_queued = 2;
-  config.max_queued_tokens = 100;
+  config.queue = {.max_requests = 2, .max_tokens = 100};
   start(config, cache_of(512));
   submit(prompt_of(90, 1));
   EXPECT_EQ(scheduler_->submit(prompt_of(20, 1), 0).status().code(), StatusCode::kResourceExhausted);
@@ -312,7 +306,7 @@ TEST_F(SchedulerTest, BranchesForkAtTheEndOfThePrompt) {
   EXPECT_EQ(scheduler_->gauges().preempted, 1);
   EXPECT_EQ(scheduler_->kv_usage(0).used_slots, 3 * 16) << "two pages of the prompt, one of the other";
   step();
-  EXPECT_EQ(plan_.copies.size(), 1u);
+  EXPECT_EQ(plan_.moves.size(), 1u);
   run_to_end();
   for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(finished_.at(first + j).facts.output_tokens, 4);
   EXPECT_EQ(scheduler_->kv_usage(0).used_slots, 0);

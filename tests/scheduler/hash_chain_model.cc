@@ -78,7 +78,7 @@ HashChainModel::HashChainModel(const KvCacheConfig& config)
 }
 
 void HashChainModel::copy_pages(const StepPlan& plan) {
-  for (const PageCopy& copy : plan.copies) {
+  for (const PageMove& copy : plan.moves) {
     std::vector<uint64_t>& group = slots(static_cast<size_t>(copy.group));
     for (int64_t i = 0; i < page_tokens_; ++i) {
       const size_t to = static_cast<size_t>(copy.to * page_tokens_ + i);
@@ -95,9 +95,8 @@ std::vector<uint64_t> HashChainModel::forward(const StepPlan& plan,
   for (size_t r = 0; r < plan.rows.size(); ++r) {
     const PlanRow& row = plan.rows[r];
     const uint64_t salt = salt_of(row.id);
-    const PageId* const* tables = &plan.page_tables[r * groups_.size()];
     const auto slot = [&](size_t group, int64_t position) -> uint64_t& {
-      const PageId page = tables[group][position / page_tokens_];
+      const PageId page = plan.page_table(r, group)[static_cast<size_t>(position / page_tokens_)];
       static uint64_t nowhere;
       if (page == kNoPage) return nowhere = garbage();
       return slots(group)[static_cast<size_t>(page * page_tokens_ + position % page_tokens_)];
@@ -117,9 +116,9 @@ void HashChainModel::fail(const StepPlan& plan) {
   for (size_t r = 0; r < plan.rows.size(); ++r) {
     const PlanRow& row = plan.rows[r];
     for (size_t g = 0; g < groups_.size(); ++g) {
-      const PageId* table = plan.page_tables[r * groups_.size() + g];
+      const std::span<const PageId> table = plan.page_table(r, g);
       for (int64_t position = row.first_position; position < row.first_position + row.rows; ++position) {
-        const PageId page = table[position / page_tokens_];
+        const PageId page = table[static_cast<size_t>(position / page_tokens_)];
         slots(g)[static_cast<size_t>(page * page_tokens_ + position % page_tokens_)] = garbage();
       }
     }

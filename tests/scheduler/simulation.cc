@@ -109,8 +109,8 @@ class Simulation {
   void draw_scheduler() {
     config_.max_seqs = random_.between(1, 8);
     config_.max_step_rows = config_.max_seqs + random_.pick<int64_t>({0, 1, 5, 20, 60});
-    config_.max_queued = random_.chance(0.2) ? 2 : 100;
-    config_.max_queued_tokens = random_.chance(0.1) ? 60 : 100'000;
+    config_.queue.max_requests = random_.chance(0.2) ? 2 : 100;
+    config_.queue.max_tokens = random_.chance(0.1) ? 60 : 100'000;
     config_.aging_ns = random_.pick<int64_t>({0, 30 * kMillisecond, 10'000 * kMillisecond});
     config_.policy.kind = random_.pick({PolicyKind::kStatic, PolicyKind::kStaticPadded, PolicyKind::kDynamic,
                                         PolicyKind::kContinuous, PolicyKind::kMixed, PolicyKind::kMixed});
@@ -163,15 +163,18 @@ class Simulation {
     auto request = std::make_unique<Request>(std::move(requests_.back()));
     requests_.pop_back();
     const int64_t size = static_cast<int64_t>(request->spec.prompt.size());
+    const int64_t reach = size + std::max<int64_t>(0, request->spec.max_tokens - 1);
+    require(scheduler_->fits(request->spec) == (reach <= cache_config_.max_sequence_tokens), "fits and does not");
+    if (!scheduler_->fits(request->spec)) {
+      ++totals_.rejected;
+      return;
+    }
     const auto id = scheduler_->submit(request->spec, now_ns_);
     check("submit");
     if (!id.ok()) {
       ++totals_.rejected;
-      const bool too_long =
-          size + std::max<int64_t>(0, request->spec.max_tokens - 1) > cache_config_.max_sequence_tokens;
-      const StatusCode expected = too_long ? StatusCode::kOutOfRange : StatusCode::kResourceExhausted;
-      require(id.status().code() == expected, "rejected for a wrong reason: " + id.status().message());
-      if (!too_long) requests_.insert(requests_.begin(), std::move(*request));  // comes again
+      require(id.status().code() == StatusCode::kResourceExhausted, "rejected: " + id.status().message());
+      requests_.insert(requests_.begin(), std::move(*request));  // comes again
       return;
     }
     const int64_t branches = request->spec.max_tokens == 0 ? 1 : request->spec.branches;
