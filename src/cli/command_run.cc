@@ -37,7 +37,7 @@ Result<JsonObject> answer(Generator& generator, Options options, JsonRequest& re
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, prompt_ids(generator, request));
   QUIRE_RETURN_IF_ERROR(generator.check_prompt(prompt));
   QUIRE_RETURN_IF_ERROR(load_with_progress(generator));  // here, so that no request's timings hold it
-  QUIRE_ASSIGN_OR_RETURN(const GenerateRequest generation,
+  QUIRE_ASSIGN_OR_RETURN(const Request generation,
                          generate_request(options, generator.checkpoint().hparams(), std::move(prompt)));
   QUIRE_ASSIGN_OR_RETURN(const GenerateResult result,
                          generator.generate(generation, [](std::string_view) { return true; }));
@@ -45,7 +45,7 @@ Result<JsonObject> answer(Generator& generator, Options options, JsonRequest& re
   object.ids("ids", result.ids)
       .text("text", result.text)
       .text("finish_reason", result.finish_reason)
-      .object("timings", timings_json(result.timings));
+      .object("timings", timings_json(result));
   if (seed_was_drawn(options, generation)) object.unsigned_number("seed", generation.sampling.seed);
   return object;
 }
@@ -56,7 +56,7 @@ Result<GenerateResult> say(Generator& generator, const Options& options, Convers
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, conversation.prompt_for(text));
   QUIRE_RETURN_IF_ERROR(generator.check_prompt(prompt));
   QUIRE_RETURN_IF_ERROR(load_with_progress(generator));
-  QUIRE_ASSIGN_OR_RETURN(const GenerateRequest request,
+  QUIRE_ASSIGN_OR_RETURN(const Request request,
                          generate_request(options, generator.checkpoint().hparams(), std::move(prompt)));
   bool written = true;
   QUIRE_ASSIGN_OR_RETURN(GenerateResult result, generator.generate(request, [&](std::string_view piece) {

@@ -15,10 +15,10 @@ double per_second(int64_t tokens, double ms) {
   return tokens > 0 && ms > 0 ? 1000.0 * static_cast<double>(tokens) / ms : 0;
 }
 
-int64_t prefilled_tokens(const GenerateTimings& timings) { return timings.prompt_tokens - timings.cached_tokens; }
+int64_t prefilled_tokens(const RequestTimings& timings) { return timings.prompt_tokens - timings.cached_tokens; }
 
 // The first token comes out of the prefill.
-int64_t decoded_tokens(const GenerateTimings& timings) { return timings.generated_tokens - 1; }
+int64_t decoded_tokens(const RequestTimings& timings) { return timings.generated_tokens - 1; }
 
 }  // namespace
 
@@ -36,8 +36,8 @@ Status load_with_progress(Generator& generator) {
   return {};
 }
 
-Result<GenerateRequest> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt) {
-  GenerateRequest request;
+Result<Request> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt) {
+  Request request;
   request.prompt = std::move(prompt);
   request.max_tokens = options.max_tokens.value_or(-1);
   request.sampling = sampling_params(options, hparams);
@@ -48,7 +48,7 @@ Result<GenerateRequest> generate_request(const Options& options, const Hparams& 
   return request;
 }
 
-std::string timings_text(const GenerateTimings& timings) {
+std::string timings_text(const RequestTimings& timings) {
   const auto speed = [](double tokens_per_s) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, "%.1f tok/s", tokens_per_s);
@@ -64,11 +64,12 @@ std::string timings_text(const GenerateTimings& timings) {
   return text;
 }
 
-bool seed_was_drawn(const Options& options, const GenerateRequest& request) {
+bool seed_was_drawn(const Options& options, const Request& request) {
   return !options.seed && request.sampling.temperature > 0;
 }
 
-JsonObject timings_json(const GenerateTimings& timings) {
+JsonObject timings_json(const GenerateResult& result) {
+  const RequestTimings& timings = result.timings;
   JsonObject object;
   object.number("prompt_tokens", timings.prompt_tokens)
       .number("cached_tokens", timings.cached_tokens)
@@ -78,7 +79,7 @@ JsonObject timings_json(const GenerateTimings& timings) {
       .real("decode_ms", timings.decode_ms)
       .real("prefill_tokens_per_s", per_second(prefilled_tokens(timings), timings.prefill_ms))
       .real("decode_tokens_per_s", per_second(decoded_tokens(timings), timings.decode_ms))
-      .number("scalar_linears", timings.scalar_linears);
+      .number("scalar_linears", result.scalar_linears);
   return object;
 }
 

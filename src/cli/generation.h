@@ -19,14 +19,14 @@ Result<std::unique_ptr<Generator>> open_generator(const Options& options);
 Status load_with_progress(Generator& generator);
 
 // See engine/sampling_defaults.h for what decides where an option was not given.
-Result<GenerateRequest> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt);
+Result<Request> generate_request(const Options& options, const Hparams& hparams, std::vector<int32_t> prompt);
 
 // One line for people: tokens, time to first token, speeds.
-std::string timings_text(const GenerateTimings& timings);
+std::string timings_text(const RequestTimings& timings);
 
 // Whether the answer depends on a seed that nobody gave, so that it has to be reported.
-bool seed_was_drawn(const Options& options, const GenerateRequest& request);
+bool seed_was_drawn(const Options& options, const Request& request);
 
-JsonObject timings_json(const GenerateTimings& timings);
+JsonObject timings_json(const GenerateResult& result);
 
 }  // namespace quire

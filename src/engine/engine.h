@@ -15,6 +15,7 @@
 #include "engine/event.h"
 #include "engine/kv_plan.h"
 #include "engine/request.h"
+#include "engine/request_limits.h"
 #include "formats/checkpoint.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -46,7 +47,7 @@ class Engine {
   virtual const Checkpoint& checkpoint() const = 0;  // these four are there from the start, before kReady
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the model carries none
-  virtual int64_t context() const = 0;
+  virtual const RequestLimits& limits() const = 0;
   virtual const KvPlan& plan() const = 0;
 
   // JSON documents: what is on, off and why; and one request's timeline (kNotFound when it left the ring).

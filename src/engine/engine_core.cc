@@ -4,23 +4,11 @@
 #include <limits>
 
 #include "base/check.h"
-#include "base/philox.h"
-#include "sample/logprobs.h"
 
 namespace quire {
 namespace {
 
-constexpr int32_t kMaxChoices = 128;
-constexpr size_t kRateWindow = 64;  // requests whose ends the rate is measured over
-
 double ms(int64_t from_ns, int64_t to_ns) { return static_cast<double>(to_ns - from_ns) / 1e6; }
-
-TokenLogprob token_logprob(std::span<const float> logits, float normalizer, int32_t id, int32_t top_n) {
-  const RowLogprobs row = row_logprobs(logits, normalizer, id, top_n);
-  TokenLogprob result{.id = id, .logprob = row.chosen, .rank = row.rank, .top = {}};
-  for (const RankedToken& token : row.top) result.top.push_back({token.id, token.logprob});
-  return result;
-}
 
 const char* failure_name(const Status& error) {
   switch (error.code()) {
@@ -40,16 +28,21 @@ Event make_event(Event::Kind kind, int32_t choice = 0) {
   return event;
 }
 
-Status check_token(int32_t id, int64_t vocab_size, const char* what) {
-  if (id >= 0 && id < vocab_size) return {};
-  return invalid_argument(std::string(what) + " names token " + std::to_string(id) + ", but the vocabulary has " +
-                          std::to_string(vocab_size));
+// Prompt tokens that follow the row's logit rows and whose log-probabilities are wanted.
+std::vector<int32_t> prompt_targets(const PlanRow& row, const Request& request) {
+  std::vector<int32_t> targets;
+  if (!request.prompt_logprobs) return targets;
+  const int64_t end = row.first_position + row.rows;
+  for (int64_t next = end - row.logit_rows + 1; next <= end; ++next) {
+    if (next < static_cast<int64_t>(request.prompt.size()))
+      targets.push_back(request.prompt[static_cast<size_t>(next)]);
+  }
+  return targets;
 }
 
 }  // namespace
 
 struct EngineCore::Choice {
-  Sampler sampler;
   AnswerText text;
   int64_t generated = 0;
   int64_t delivered_ns = 0;
@@ -62,14 +55,15 @@ struct EngineCore::LiveRequest {
   SequenceId first_id = 0;
   std::vector<Choice> choices;
   int32_t open_choices = 0;
+  bool sampled = false;  // its first token was asked for
   int64_t submitted_ns = 0;
   int64_t started_ns = kNever;
   int64_t first_token_ns = kNever;
   int64_t last_token_ns = kNever;
   int64_t cached_tokens = 0;
   int64_t preemptions = 0;
-  std::vector<TokenLogprob> prompt_logprobs;  // [prompt - 1], filled as the prompt is computed
-  Status failure;
+  std::vector<TokenLogprob> prompt_logprobs;  // as far as the prompt is computed, then delivered
+  Status failure;                             // not ok: it hears nothing more but its end
 
   int64_t deadline_ns() const {
     return request.deadline_ms > 0 ? submitted_ns + request.deadline_ms * 1'000'000 : kNever;
@@ -79,97 +73,69 @@ struct EngineCore::LiveRequest {
   }
 };
 
-struct EngineCore::LogitRow {
-  int32_t row = 0;  // of the step
-  LiveRequest* request = nullptr;
-  int32_t choice = 0;
-  int64_t position = 0;
-  int32_t samples = 0;  // 0: only the prompt's log-probability
-  size_t first_sample = 0;
-};
-
 EngineCore::EngineCore(std::unique_ptr<Scheduler> scheduler, Executor& executor, const Tokenizer& tokenizer,
-                       int64_t context, EngineMetrics& metrics, Timeline& timeline)
+                       const RequestLimits& limits, EngineObserver& observer)
     : scheduler_(std::move(scheduler)),
       executor_(executor),
       tokenizer_(tokenizer),
-      context_(context),
-      metrics_(metrics),
-      timeline_(timeline) {}
+      limits_(limits),
+      observer_(observer) {}
 
 EngineCore::~EngineCore() { QUIRE_CHECK(requests_.empty()); }  // each has heard its terminal event
 
-Status EngineCore::check(const Request& request, int64_t vocab_size, int64_t context) {
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
-  if (prompt == 0) return invalid_argument("the prompt has no tokens");
-  for (const int32_t id : request.prompt) QUIRE_RETURN_IF_ERROR(check_token(id, vocab_size, "the prompt"));
-  if (prompt > context || (request.max_tokens > 0 && prompt + request.max_tokens > context)) {
-    return out_of_range(
-        "the prompt has " + std::to_string(prompt) + " tokens" +
-        (request.max_tokens > 0 ? " and max_tokens is " + std::to_string(request.max_tokens) : std::string()) +
-        ", but the context holds " + std::to_string(context) +
-        ": shorten one, or start the server with a larger --context");
-  }
-  if (request.choices < 1 || request.choices > kMaxChoices) {
-    return invalid_argument("n is " + std::to_string(request.choices) + "; it must be between 1 and " +
-                            std::to_string(kMaxChoices));
-  }
-  QUIRE_RETURN_IF_ERROR(request.sampling.validate());
-  for (const SamplingParams::Bias& entry : request.sampling.logit_bias)
-    QUIRE_RETURN_IF_ERROR(check_token(entry.id, vocab_size, "logit_bias"));
-  for (const auto& word : request.sampling.bad_words) {
-    for (const int32_t id : word) QUIRE_RETURN_IF_ERROR(check_token(id, vocab_size, "bad_words"));
-  }
-  return StopMatcher::create(request.stop).status();
-}
-
 Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
-  QUIRE_RETURN_IF_ERROR(check(request, executor_.vocab_size(), context_));
+  QUIRE_RETURN_IF_ERROR(limits_.check(request));
   if (requests_.find(request.id) != requests_.end())
     return invalid_argument("a request with id \"" + request.id + "\" is running");
-  auto live = std::make_unique<LiveRequest>();
-  live->submitted_ns = now_ns;
-  live->on_event = std::move(on_event);
-  if (request.sampling.min_tokens > 0) {
-    const auto ends = tokenizer_.end_of_generation_ids();
-    request.sampling.min_tokens_mask.assign(ends.begin(), ends.end());
-    request.sampling.min_tokens_mask.insert(request.sampling.min_tokens_mask.end(), request.stop_token_ids.begin(),
-                                            request.stop_token_ids.end());
-    std::erase_if(request.sampling.min_tokens_mask, [&](int32_t id) { return id < 0 || id >= executor_.vocab_size(); });
-  }
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   SequenceSpec spec;
   spec.prompt = request.prompt;
-  spec.max_tokens = request.max_tokens < 0 ? context_ - prompt : request.max_tokens;
+  spec.max_tokens = request.max_tokens < 0 ? limits_.answer_room(prompt) : request.max_tokens;
   spec.branches = request.choices;
   spec.priority = request.priority;
-  spec.salt = std::to_string(request.cache_salt);
+  spec.salt = request.cache_salt;
   spec.prompt_logits = request.prompt_logprobs;
-  QUIRE_ASSIGN_OR_RETURN(live->first_id, scheduler_->submit(std::move(spec), now_ns));
+  QUIRE_ASSIGN_OR_RETURN(const SequenceId first_id, scheduler_->submit(std::move(spec), now_ns));
 
+  auto live = std::make_unique<LiveRequest>();
+  live->first_id = first_id;
+  live->submitted_ns = now_ns;
+  live->on_event = std::move(on_event);
   for (int32_t j = 0; j < request.choices; ++j) {
-    SamplingParams sampling = request.sampling;
-    sampling.seed = branch_seed(sampling.seed, static_cast<uint64_t>(j));
     auto text = AnswerText::create(tokenizer_, request.stop);
     QUIRE_CHECK(text.ok());
-    live->choices.push_back({.sampler = Sampler(sampling, request.prompt), .text = std::move(*text)});
+    live->choices.push_back({.text = std::move(*text)});
   }
   live->open_choices = request.choices;
-  if (request.prompt_logprobs) live->prompt_logprobs.resize(request.prompt.size() - 1);
   live->request = std::move(request);
-  timeline_.begin(live->request.id, now_ns, prompt);
-  branches_[live->first_id] = {live.get(), 0};
+  observer_.request_queued(live->request.id, now_ns, prompt);
+  branches_[first_id] = {live.get(), 0};
   requests_.emplace(live->request.id, std::move(live));
   return {};
 }
 
 void EngineCore::cancel(std::string_view id, const Status& why, int64_t now_ns) {
+  if (stepping_) {
+    withdrawals_.push_back({std::string(id), why});
+    return;
+  }
   const auto found = requests_.find(id);
-  if (found != requests_.end()) end(*found->second, why, now_ns);
+  if (found != requests_.end()) withdraw(*found->second, why, now_ns);
 }
 
 void EngineCore::cancel_all(const Status& why, int64_t now_ns) {
-  while (!requests_.empty()) end(*requests_.begin()->second, why, now_ns);
+  QUIRE_CHECK(!stepping_);
+  while (!requests_.empty()) withdraw(*requests_.begin()->second, why, now_ns);
+}
+
+void EngineCore::apply_withdrawals(int64_t now_ns) {
+  while (!withdrawals_.empty()) {
+    const std::vector<Withdrawal> asked = std::exchange(withdrawals_, {});
+    for (const Withdrawal& withdrawal : asked) {
+      const auto found = requests_.find(withdrawal.id);
+      if (found != requests_.end()) withdraw(*found->second, withdrawal.why, now_ns);
+    }
+  }
 }
 
 void EngineCore::expire(int64_t now_ns) {
@@ -179,12 +145,12 @@ void EngineCore::expire(int64_t now_ns) {
   }
   for (LiveRequest* request : late) {
     if (now_ns >= request->deadline_ns()) {
-      end(*request,
+      withdraw(*request,
           deadline_exceeded("the request's deadline of " + std::to_string(request->request.deadline_ms) +
                             " ms has passed"),
           now_ns);
     } else {
-      end(*request,
+      withdraw(*request,
           resource_exhausted("the request waited " + std::to_string(request->request.max_queue_ms) +
                              " ms without being started; the server is busy, try later"),
           now_ns);
@@ -193,55 +159,48 @@ void EngineCore::expire(int64_t now_ns) {
 }
 
 bool EngineCore::step(const std::function<int64_t()>& clock) {
+  stepping_ = true;
   const int64_t start_ns = clock();
   expire(start_ns);
+  apply_withdrawals(start_ns);
   const StepPlan& plan = scheduler_->plan(start_ns);
   note_plan(plan, start_ns);
-  if (plan.empty()) {
+  const bool working = !plan.empty();
+  if (working) {
+    Result<StepResult> result = executor_.run(plan, sampling_of(plan));
+    if (result.ok()) sampling_.ended.clear();  // it has heard of them
+    const int64_t end_ns = clock();
+    apply_withdrawals(end_ns);
+    if (result.ok()) {
+      observer_.step_done(static_cast<int64_t>(plan.tokens.size()), static_cast<double>(end_ns - start_ns) / 1e9);
+      commit_step(plan, *result, end_ns - start_ns, end_ns);
+      if (drafter_) set_drafts(plan);
+    } else {
+      fail_step(plan, result.status(), end_ns);
+    }
+    apply_withdrawals(end_ns);
+  }
+  stepping_ = false;
+  if (!working) {
     wake_at_ns_ = plan.wake_at_ns;
     for (const auto& [id, request] : requests_)
       wake_at_ns_ = std::min({wake_at_ns_, request->deadline_ns(), request->queue_deadline_ns()});
-    update_gauges();
-    return false;
   }
-  if (const Status failed = executor_.run(plan); !failed.ok()) {
-    for (const PlanRow& row : plan.rows) {
-      if (const auto branch = branches_.find(row.id); branch != branches_.end())
-        branch->second.request->failure = failed;
-    }
-    settle(scheduler_->fail_step(), clock());
-    return true;
-  }
-  std::vector<Sampled> sampled;
-  sample_plan(plan, sampled);
-  const int64_t end_ns = clock();
-  metrics_.step(static_cast<int64_t>(plan.tokens.size()), static_cast<double>(end_ns - start_ns) / 1e9);
-  deliver(plan, sampled, end_ns);
-
-  std::vector<SampleResult> results;
-  size_t next = 0;
-  for (const PlanRow& row : plan.rows) {
-    for (int32_t j = 0; j < row.samples; ++j, ++next) {
-      const Sampled& s = sampled[next];
-      results.push_back({.id = row.id + j, .tokens = std::span(&s.token, 1), .stopped = s.stopped});
-    }
-  }
-  settle(scheduler_->commit(results, end_ns - start_ns), end_ns);
   update_gauges();
-  return true;
+  return working;
 }
 
 void EngineCore::note_plan(const StepPlan& plan, int64_t now_ns) {
   for (const StepPlan::Preemption& preemption : plan.preempted) {
     LiveRequest& request = *branches_.at(preemption.id).request;
     ++request.preemptions;
-    timeline_.add(request.request.id, {.time_ns = now_ns, .kind = TraceEvent::Kind::kPreempted});
+    observer_.request_event(request.request.id, {.time_ns = now_ns, .kind = TraceEvent::Kind::kPreempted});
   }
   for (const StepPlan::Admission& admission : plan.admitted) {
     LiveRequest& request = *branches_.at(admission.id).request;
     if (!admission.resumed) request.cached_tokens = admission.cached_tokens;
     request.started_ns = std::min(request.started_ns, now_ns);
-    timeline_.add(request.request.id, {.time_ns = now_ns,
+    observer_.request_event(request.request.id, {.time_ns = now_ns,
                                        .kind = TraceEvent::Kind::kAdmitted,
                                        .rows = static_cast<int32_t>(admission.cached_tokens),
                                        .differs_at = static_cast<int32_t>(admission.match.differs_at),
@@ -250,7 +209,7 @@ void EngineCore::note_plan(const StepPlan& plan, int64_t now_ns) {
   for (const PlanRow& row : plan.rows) {
     if (row.padding) continue;
     const Branch& branch = branches_.at(row.id);
-    timeline_.add(branch.request->request.id, {.time_ns = now_ns,
+    observer_.request_event(branch.request->request.id, {.time_ns = now_ns,
                                                .kind = TraceEvent::Kind::kStep,
                                                .choice = branch.choice,
                                                .rows = row.rows,
@@ -259,119 +218,119 @@ void EngineCore::note_plan(const StepPlan& plan, int64_t now_ns) {
   }
 }
 
-void EngineCore::sample_plan(const StepPlan& plan, std::vector<Sampled>& sampled) {
-  std::vector<LogitRow> rows;
-  size_t samples = 0;
-  int32_t first = 0;
+const StepSampling& EngineCore::sampling_of(const StepPlan& plan) {
+  sampling_.started.clear();
+  sampling_.rows.clear();
   for (const PlanRow& row : plan.rows) {
-    for (int32_t i = row.rows - row.logit_rows; i < row.rows && !row.padding; ++i) {
-      const Branch& branch = branches_.at(row.id);
-      const bool last = i + 1 == row.rows;
-      rows.push_back({.row = first + i,
-                      .request = branch.request,
-                      .choice = branch.choice,
-                      .position = row.first_position + i,
-                      .samples = last ? row.samples : 0,
-                      .first_sample = samples});
-    }
-    samples += static_cast<size_t>(row.samples);
-    first += row.rows;
-  }
-  sampled.resize(samples);
-  const auto block = static_cast<size_t>(executor_.max_logit_rows());
-  for (size_t at = 0; at < rows.size(); at += block) {
-    const auto part = std::span<const LogitRow>(rows).subspan(at, std::min(block, rows.size() - at));
-    std::vector<int32_t> step_rows;
-    for (const LogitRow& row : part) step_rows.push_back(row.row);
-    sample_rows(part, executor_.logits(step_rows), sampled);
-  }
-}
-
-// Rows are independent, so they are sampled side by side: over a large vocabulary that takes as long as a small layer.
-void EngineCore::sample_rows(std::span<const LogitRow> rows, std::span<const float> logits,
-                             std::vector<Sampled>& sampled) {
-  const auto vocab = static_cast<size_t>(executor_.vocab_size());
-  executor_.parallel(static_cast<int64_t>(rows.size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const LogitRow& row = rows[static_cast<size_t>(i)];
-      LiveRequest& request = *row.request;
-      const auto row_logits = logits.subspan(static_cast<size_t>(i) * vocab, vocab);
-      const auto target = static_cast<size_t>(row.position) + 1;
-      if (request.request.prompt_logprobs && target < request.request.prompt.size()) {
-        request.prompt_logprobs[target - 1] =
-            token_logprob(row_logits, executor_.log_sum_exp(row_logits), request.request.prompt[target],
-                          std::max(request.request.logprobs, 0));
+    RowSampling& sampling = sampling_.rows.emplace_back();
+    if (row.padding) continue;
+    LiveRequest& live = *branches_.at(row.id).request;
+    sampling.logprobs = live.request.logprobs;
+    sampling.prompt_targets = prompt_targets(row, live.request);
+    if (row.samples == 0 || live.sampled) continue;
+    live.sampled = true;
+    SamplingStart& start = sampling_.started.emplace_back();
+    start.id = row.id;
+    start.branches = row.samples;
+    start.params = live.request.sampling;
+    start.prompt = live.request.prompt;
+    // What would end the answer cannot come yet. An ignored EOS ends nothing, so it may.
+    if (start.params.min_tokens > 0) {
+      std::vector<int32_t>& mask = start.params.min_tokens_mask;
+      for (const int32_t id : live.request.stop_token_ids) {
+        if (id >= 0 && id < limits_.vocab_size) mask.push_back(id);
       }
-      for (int32_t j = 0; j < row.samples; ++j) {
-        sampled[row.first_sample + static_cast<size_t>(j)] =
-            sample_choice(request, request.choices[static_cast<size_t>(row.choice + j)], row_logits);
-      }
+      const auto ends = tokenizer_.end_of_generation_ids();
+      if (!live.request.ignore_eos) mask.insert(mask.end(), ends.begin(), ends.end());
     }
-  });
-}
-
-EngineCore::Sampled EngineCore::sample_choice(const LiveRequest& live, Choice& choice,
-                                              std::span<const float> logits) const {
-  const Request& request = live.request;
-  Sampled sampled;
-  const Result<int32_t> token = choice.sampler.sample(logits, static_cast<uint64_t>(choice.generated));
-  if (!token.ok()) {
-    sampled.status = token.status();
-    sampled.stopped = true;
-    return sampled;
   }
-  sampled.token = *token;
-  if (request.logprobs >= 0)
-    sampled.logprob = token_logprob(logits, executor_.log_sum_exp(logits), *token, request.logprobs);
-  const auto ends = tokenizer_.end_of_generation_ids();
-  sampled.ends =
-      (!request.ignore_eos && std::binary_search(ends.begin(), ends.end(), *token)) ||
-      std::find(request.stop_token_ids.begin(), request.stop_token_ids.end(), *token) != request.stop_token_ids.end();
-  sampled.stopped = sampled.ends;
-  choice.sampler.accept(*token);
-  ++choice.generated;
-  if (!sampled.ends)
-    sampled.stopped = choice.text.push(*token, sampled.text, choice.generated > request.sampling.min_tokens);
-  return sampled;
+  return sampling_;
 }
 
-void EngineCore::deliver(const StepPlan& plan, std::vector<Sampled>& sampled, int64_t now_ns) {
-  size_t next = 0;
+void EngineCore::fail_step(const StepPlan& plan, const Status& why, int64_t now_ns) {
   for (const PlanRow& row : plan.rows) {
-    if (row.samples == 0) continue;
-    if (row.padding) {
-      next += static_cast<size_t>(row.samples);
-      continue;
-    }
+    const auto branch = branches_.find(row.id);
+    if (branch != branches_.end() && branch->second.request->failure.ok()) branch->second.request->failure = why;
+  }
+  settle(scheduler_->fail_step(), now_ns);
+}
+
+void EngineCore::commit_step(const StepPlan& plan, StepResult& result, int64_t step_ns, int64_t now_ns) {
+  std::vector<SampleResult> results;
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    const PlanRow& row = plan.rows[i];
+    if (row.padding) continue;
     const Branch branch = branches_.at(row.id);
-    for (int32_t j = 0; j < row.samples; ++j, ++next) {
-      branches_[row.id + j] = {branch.request, branch.choice + j};
-      deliver_token(*branch.request, branch.choice + j, sampled[next], now_ns);
+    LiveRequest& live = *branch.request;
+    std::ranges::move(result.rows[i].prompt_logprobs, std::back_inserter(live.prompt_logprobs));
+    for (int32_t j = 0; j < row.samples; ++j) {
+      SampledSequence& sampled = result.rows[i].sequences[static_cast<size_t>(j)];
+      branches_[row.id + j] = {&live, branch.choice + j};
+      const bool stopped = take_tokens(live, branch.choice + j, sampled, now_ns);
+      results.push_back({.id = row.id + j, .tokens = sampled.tokens, .stopped = stopped});
     }
   }
+  apply_withdrawals(now_ns);  // of listeners; the step is still in flight
+  settle(scheduler_->commit(results, step_ns), now_ns);
 }
 
-void EngineCore::deliver_token(LiveRequest& live, int32_t index, Sampled& sampled, int64_t now_ns) {
-  if (!sampled.status.ok()) {
-    live.failure = sampled.status;
-    return;
+bool EngineCore::take_tokens(LiveRequest& live, int32_t index, SampledSequence& sampled, int64_t now_ns) {
+  if (live.failure.ok()) live.failure = sampled.status;
+  if (!live.failure.ok()) {
+    if (sampled.tokens.empty()) sampled.tokens.push_back(0);  // of a sequence that ends here
+    return true;
   }
   Choice& choice = live.choices[static_cast<size_t>(index)];
-  if (live.first_token_ns == kNever) {
-    live.first_token_ns = now_ns;
-    metrics_.first_token(static_cast<double>(now_ns - live.submitted_ns) / 1e9);
-    timeline_.add(live.request.id, {.time_ns = now_ns, .kind = TraceEvent::Kind::kFirstToken});
-  }
-  if (choice.delivered_ns != 0) metrics_.token_gap(static_cast<double>(now_ns - choice.delivered_ns) / 1e9);
-  choice.delivered_ns = now_ns;
-  live.last_token_ns = now_ns;
+  note_token_times(live, choice, now_ns);
   Event event = make_event(Event::Kind::kDelta, index);
-  event.text = std::move(sampled.text);
-  event.ends_generation = sampled.ends;
-  event.ids.push_back(sampled.token);
-  if (sampled.logprob.has_value()) event.logprobs.push_back(std::move(*sampled.logprob));
+  bool stopped = false;
+  for (const int32_t token : sampled.tokens) {
+    event.ids.push_back(token);
+    ++choice.generated;
+    event.ends_generation = stopped = ends_generation(live.request, token);
+    if (!stopped)
+      stopped = choice.text.push(token, event.text, choice.generated > live.request.sampling.min_tokens);
+    if (stopped) break;
+  }
+  sampled.tokens = event.ids;  // what was sampled behind the end is none of the text
+  event.logprobs = std::move(sampled.logprobs);
+  event.logprobs.resize(std::min(event.logprobs.size(), event.ids.size()));
   if (index == 0) event.prompt_logprobs = std::exchange(live.prompt_logprobs, {});
   live.on_event(std::move(event));
+  return stopped;
+}
+
+bool EngineCore::ends_generation(const Request& request, int32_t token) const {
+  const auto ends = tokenizer_.end_of_generation_ids();
+  if (!request.ignore_eos && std::binary_search(ends.begin(), ends.end(), token)) return true;
+  return std::ranges::find(request.stop_token_ids, token) != request.stop_token_ids.end();
+}
+
+void EngineCore::note_token_times(LiveRequest& live, Choice& choice, int64_t now_ns) {
+  if (live.first_token_ns == kNever) {
+    live.first_token_ns = now_ns;
+    observer_.first_token(static_cast<double>(now_ns - live.submitted_ns) / 1e9);
+    observer_.request_event(live.request.id, {.time_ns = now_ns, .kind = TraceEvent::Kind::kFirstToken});
+  }
+  if (choice.delivered_ns != 0) observer_.token_gap(static_cast<double>(now_ns - choice.delivered_ns) / 1e9);
+  choice.delivered_ns = now_ns;
+  live.last_token_ns = now_ns;
+}
+
+void EngineCore::set_drafts(const StepPlan& plan) {
+  for (const PlanRow& row : plan.rows) {
+    for (int32_t j = 0; j < row.samples; ++j) {
+      const auto found = branches_.find(row.id + j);
+      if (found == branches_.end()) continue;
+      const Branch& branch = found->second;
+      const Sequence* sequence = scheduler_->find(row.id + j);
+      std::vector<int32_t> draft = drafter_(branch.request->request, branch.choice, sequence->tokens);
+      const auto unknown =
+          std::ranges::find_if(draft, [&](int32_t token) { return token < 0 || token >= limits_.vocab_size; });
+      draft.erase(unknown, draft.end());
+      if (!draft.empty()) scheduler_->set_draft(row.id + j, draft);
+    }
+  }
 }
 
 void EngineCore::settle(const StepOutcome& outcome, int64_t now_ns) {
@@ -382,12 +341,20 @@ void EngineCore::settle(const StepOutcome& outcome, int64_t now_ns) {
     const Branch branch = found->second;
     branches_.erase(found);
     if (finished.reason == FinishReason::kStopped || finished.reason == FinishReason::kLength) {
-      finish_choice(*branch.request, branch.choice, finished.reason, now_ns);
+      // Choices of no tokens are one sequence.
+      const bool for_all = branch.request->request.max_tokens == 0;
+      const int32_t end = for_all ? branch.request->request.choices : branch.choice + 1;
+      for (int32_t index = branch.choice; index < end; ++index)
+        finish_choice(*branch.request, index, finished.reason, now_ns);
     }
     if (std::find(touched.begin(), touched.end(), branch.request) == touched.end()) touched.push_back(branch.request);
   }
   for (LiveRequest* request : touched) {
-    if (!request->failure.ok() || request->open_choices == 0) end(*request, request->failure, now_ns);
+    if (!request->failure.ok()) {
+      withdraw(*request, request->failure, now_ns);
+    } else if (request->open_choices == 0) {
+      end(*request, now_ns);
+    }
   }
 }
 
@@ -404,7 +371,7 @@ void EngineCore::finish_choice(LiveRequest& live, int32_t index, FinishReason re
   choice.finish_reason = stopped ? "stop" : "length";
   event.finish_reason = choice.finish_reason;
   event.stop_text = choice.text.stop_string();
-  timeline_.add(
+  observer_.request_event(
       live.request.id,
       {.time_ns = now_ns, .kind = TraceEvent::Kind::kChoiceFinished, .choice = index, .detail = choice.finish_reason});
   --live.open_choices;
@@ -426,39 +393,39 @@ RequestTimings EngineCore::timings(const LiveRequest& live) const {
   return t;
 }
 
-// The one place a request leaves by.
-void EngineCore::end(LiveRequest& live, const Status& error, int64_t now_ns) {
+// Takes the request's sequences from the scheduler. Those in a step end with it, and the request with the last of them.
+void EngineCore::withdraw(LiveRequest& live, const Status& why, int64_t now_ns) {
+  if (live.failure.ok()) live.failure = why;
+  bool in_step = false;
   for (size_t j = 0; j < live.choices.size(); ++j) {
     const SequenceId id = live.first_id + static_cast<SequenceId>(j);
-    const auto found = branches_.find(id);
-    if (found == branches_.end() || found->second.request != &live) continue;
-    // No step is in flight here, so cancelling takes effect at once and the outcome of no step mentions it.
-    QUIRE_CHECK(scheduler_->cancel(id) == CancelResult::kDone);
-    branches_.erase(found);
+    if (!branches_.contains(id)) continue;
+    if (scheduler_->cancel(id) == CancelResult::kAtCommit) {
+      in_step = true;
+    } else {
+      branches_.erase(id);
+    }
   }
+  if (!in_step) end(live, now_ns);
+}
+
+// The one place a request leaves by.
+void EngineCore::end(LiveRequest& live, int64_t now_ns) {
+  // All of them, whether they came to life or not: the executor began them together.
+  for (int32_t j = 0; live.sampled && j < live.request.choices; ++j) sampling_.ended.push_back(live.first_id + j);
+  const Status& error = live.failure;
   Event event = make_event(error.ok() ? Event::Kind::kFinished : Event::Kind::kFailed);
   event.timings = timings(live);
   event.error = error;
   const char* reason = error.ok() ? live.choices.front().finish_reason : failure_name(error);
-  metrics_.request_ended(event.timings, reason);
-  timeline_.add(live.request.id, {.time_ns = now_ns,
-                                  .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed,
-                                  .detail = reason});
-  if (ended_ns_.size() < kRateWindow) {
-    ended_ns_.push_back(now_ns);
-  } else {
-    ended_ns_[ended_count_ % kRateWindow] = now_ns;
-  }
-  ++ended_count_;
+  observer_.request_ended(event.timings, reason);
+  observer_.request_event(live.request.id, {.time_ns = now_ns,
+                                            .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed,
+                                            .detail = reason});
+  ends_.add(now_ns);
   const OnEvent on_event = std::move(live.on_event);
   requests_.erase(live.request.id);
   on_event(std::move(event));
-}
-
-double EngineCore::requests_per_second(int64_t now_ns) const {
-  if (ended_ns_.size() < 2) return 0;
-  const int64_t oldest = *std::min_element(ended_ns_.begin(), ended_ns_.end());
-  return static_cast<double>(ended_ns_.size()) / std::max(1e-9, static_cast<double>(now_ns - oldest) / 1e9);
 }
 
 void EngineCore::update_gauges() {
@@ -483,7 +450,7 @@ void EngineCore::update_gauges() {
   gauges.recomputed_tokens = counters.recomputed_tokens;
   gauges.wasted_rows = counters.wasted_rows;
   gauges.step_time_error = scheduler_->step_times().relative_error();
-  metrics_.set(gauges);
+  observer_.gauges_changed(gauges);
 }
 
 }  // namespace quire

@@ -31,7 +31,7 @@ class LocalGenerator final : public Generator {
   Status check_prompt(std::span<const int32_t> ids) const override;
   Status load(const Progress& progress) override;
   std::span<const std::string> load_notes() const override { return notes_; }
-  Result<GenerateResult> generate(const GenerateRequest& request, const OnText& on_text) override;
+  Result<GenerateResult> generate(Request request, const OnText& on_text) override;
   Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) override;
 
   const Checkpoint& checkpoint() const override { return *checkpoint_; }
@@ -47,6 +47,7 @@ class LocalGenerator final : public Generator {
  private:
   // Hears what a request says until its terminal event; returns false to cancel it.
   using OnEvent = std::function<bool(Event event)>;
+  RequestLimits request_limits(int64_t context) const;
   // Runs a request to its end and returns the terminal event.
   Result<Event> run(Request request, const OnEvent& on_event);
 
@@ -59,8 +60,7 @@ class LocalGenerator final : public Generator {
   std::string device_description_;
   std::vector<std::string> notes_;
 
-  EngineMetrics metrics_{"local"};  // these two are the core's to write, and nobody's to read
-  Timeline timeline_{1};
+  EngineObserver nobody_;
   std::unique_ptr<Runner> runner_;  // null until loaded, as is the core
   std::unique_ptr<EngineCore> core_;
 };
@@ -84,19 +84,18 @@ Result<std::unique_ptr<Generator>> LocalGenerator::open(const ModelOptions& opti
 }
 
 Status LocalGenerator::check_prompt(std::span<const int32_t> ids) const {
-  if (ids.empty()) return invalid_argument("the prompt has no tokens");
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= config_.vocab_size) {
-      return invalid_argument("token id " + std::to_string(id) + " is not in the vocabulary of " +
-                              std::to_string(config_.vocab_size) + " tokens");
-    }
-  }
-  if (static_cast<int64_t>(ids.size()) > context()) {
-    return out_of_range("the prompt has " + std::to_string(ids.size()) + " tokens, the context " +
-                        std::to_string(context()) + ": shorten it or raise --context (this model: at most " +
-                        std::to_string(config_.context_length) + ")");
-  }
-  return {};
+  Request asked;
+  asked.prompt.assign(ids.begin(), ids.end());
+  asked.max_tokens = 0;
+  return request_limits(context()).check(asked);
+}
+
+RequestLimits LocalGenerator::request_limits(int64_t context) const {
+  return {.vocab_size = config_.vocab_size,
+          .context = context,
+          .trained_context = config_.context_length,
+          .kv_tokens = plan_.context,
+          .max_choices = 1};
 }
 
 Status LocalGenerator::load(const Progress& progress) {
@@ -124,8 +123,7 @@ Status LocalGenerator::load(const Progress& progress) {
   notes_ = std::move(loaded.notes);
   runner_ = std::make_unique<Runner>(std::move(loaded.model), kScoreRows);
   // One more than the context has slots: score() asks what follows a prompt that fills it.
-  core_ =
-      std::make_unique<EngineCore>(std::move(scheduler), *runner_, *tokenizer_, plan_.context + 1, metrics_, timeline_);
+  core_ = std::make_unique<EngineCore>(std::move(scheduler), *runner_, *tokenizer_, request_limits(plan_.context + 1), nobody_);
   return {};
 }
 
@@ -150,18 +148,12 @@ Result<Event> LocalGenerator::run(Request request, const OnEvent& on_event) {
   return last;
 }
 
-Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, const OnText& on_text) {
-  QUIRE_RETURN_IF_ERROR(request.sampling.validate());
+Result<GenerateResult> LocalGenerator::generate(Request request, const OnText& on_text) {
   QUIRE_RETURN_IF_ERROR(check_prompt(request.prompt));
+  const int64_t room = context() - static_cast<int64_t>(request.prompt.size());
+  request.max_tokens = request.max_tokens < 0 ? room : std::min(room, request.max_tokens);
+  QUIRE_RETURN_IF_ERROR(request_limits(context()).check(request));  // before the weights are packed
   QUIRE_RETURN_IF_ERROR(load(nullptr));
-  Request asked;
-  asked.prompt = request.prompt;
-  asked.max_tokens = context() - static_cast<int64_t>(request.prompt.size());
-  if (request.max_tokens >= 0) asked.max_tokens = std::min(asked.max_tokens, request.max_tokens);
-  asked.sampling = request.sampling;
-  asked.stop = request.stop;
-  asked.stop_token_ids = request.stop_token_ids;
-  asked.ignore_eos = request.ignore_eos;
 
   const int64_t scalar_before = scalar_fallback_count();
   const int64_t start_ns = now_ns();
@@ -174,22 +166,17 @@ Result<GenerateResult> LocalGenerator::generate(const GenerateRequest& request, 
     if (!event.text.empty() && on_text && !on_text(event.text)) wanted = false;
     return wanted;
   };
-  QUIRE_ASSIGN_OR_RETURN(const Event last, run(std::move(asked), hear));
+  QUIRE_ASSIGN_OR_RETURN(const Event last, run(std::move(request), hear));
   if (!wanted) {
     result.finish_reason = "cancelled";
   } else if (!last.error.ok()) {
     return last.error;
   }
-  const RequestTimings& measured = last.timings;
-  const bool no_token = measured.generated_tokens == 0;
-  const double all_ms = static_cast<double>(now_ns() - start_ns) / 1e6;
-  result.timings = {.prompt_tokens = measured.prompt_tokens,
-                    .cached_tokens = measured.cached_tokens,
-                    .generated_tokens = static_cast<int64_t>(result.ids.size()),
-                    .ttft_ms = no_token ? all_ms : measured.ttft_ms,
-                    .prefill_ms = no_token ? all_ms : measured.prefill_ms,
-                    .decode_ms = measured.decode_ms,
-                    .scalar_linears = scalar_fallback_count() - scalar_before};
+  result.timings = last.timings;
+  if (last.timings.generated_tokens == 0)
+    result.timings.ttft_ms = result.timings.prefill_ms = static_cast<double>(now_ns() - start_ns) / 1e6;
+  result.timings.generated_tokens = static_cast<int64_t>(result.ids.size());
+  result.scalar_linears = scalar_fallback_count() - scalar_before;
   return result;
 }
 

@@ -18,37 +18,19 @@
 #include "engine/event.h"
 #include "engine/memory_plan.h"
 #include "engine/model_options.h"
+#include "engine/request.h"
 #include "formats/checkpoint.h"
-#include "sample/sampling_params.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace quire {
 
-struct GenerateRequest {
-  std::vector<int32_t> prompt;  // token ids, at least one
-  int64_t max_tokens = -1;      // -1: the rest of the context
-  SamplingParams sampling;
-  std::vector<std::string> stop;  // byte strings; matched ones are not part of the text
-  std::vector<int32_t> stop_token_ids;
-  bool ignore_eos = false;
-};
-
-struct GenerateTimings {
-  int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of prompt_tokens, found in the KV of earlier requests: whole pages
-  int64_t generated_tokens = 0;
-  double ttft_ms = 0;          // submit to first token; for none, to the end
-  double prefill_ms = 0;       // of it, without what came before the first step
-  double decode_ms = 0;        // first token to last
-  int64_t scalar_linears = 0;  // products whose weights have no kernel of the instruction set in use
-};
-
 struct GenerateResult {
   std::vector<int32_t> ids;  // generated, without an ending EOS
   std::string text;
   std::string finish_reason;  // "stop", "length" or "cancelled"
-  GenerateTimings timings;
+  RequestTimings timings;      // of no token: times to the end
+  int64_t scalar_linears = 0;  // products whose weights have no kernel of the instruction set in use
 };
 
 struct ScoreResult {
@@ -68,13 +50,14 @@ class Generator {
   static Result<std::unique_ptr<Generator>> open(const ModelOptions& options);
   virtual ~Generator() = default;
 
-  // Whether a prompt can be run at all; the error has both counts. Needs no weights.
+  // Whether a prompt can be run at all (RequestLimits). Needs no weights.
   virtual Status check_prompt(std::span<const int32_t> ids) const = 0;
   // Packs the weights and takes the memory that was planned. The first generate() or score() does it otherwise.
   virtual Status load(const Progress& progress) = 0;
   virtual std::span<const std::string> load_notes() const = 0;  // sentences about how the model was loaded
 
-  virtual Result<GenerateResult> generate(const GenerateRequest& request, const OnText& on_text) = 0;
+  // Takes no more tokens than there is room for; the request's id means nothing here. One choice.
+  virtual Result<GenerateResult> generate(Request request, const OnText& on_text) = 0;
   virtual Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) = 0;
 
   virtual const Checkpoint& checkpoint() const = 0;

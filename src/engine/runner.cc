@@ -11,22 +11,25 @@ Runner::Runner(std::unique_ptr<Model> model, int64_t logit_rows)
       logit_rows_(logit_rows),
       logits_(static_cast<size_t>(logit_rows * model_->config().vocab_size)) {}
 
-Status Runner::run(const StepPlan& plan) {
-  for (const PageMove& copy : plan.copies) model_->kv().copy_page(copy.group, copy.from, copy.to);
+Result<StepResult> Runner::run(const StepPlan& plan, const StepSampling& sampling) {
+  for (const PageMove& move : plan.moves) {
+    if (move.kind != PageMove::Kind::kCopy) return unsupported("the plan saves or loads pages, but there is no page store");
+    model_->kv().copy_page(move.group, move.from, move.to);
+  }
   StepInput input;
-  const size_t groups = model_->config().kv_groups.size();
   for (size_t i = 0; i < plan.rows.size(); ++i) {
-    const auto tables = plan.page_tables.begin() + static_cast<std::ptrdiff_t>(i * groups);
-    input.sequences.push_back({.rows = plan.rows[i].rows,
-                               .first_position = plan.rows[i].first_position,
-                               .page_tables = {tables, tables + static_cast<std::ptrdiff_t>(groups)}});
+    SequenceRows& rows = input.sequences.emplace_back();
+    rows.rows = plan.rows[i].rows;
+    rows.first_position = plan.rows[i].first_position;
+    for (size_t g = 0; g < static_cast<size_t>(plan.groups); ++g)
+      rows.page_tables.push_back(plan.page_table(i, g).data());
   }
   input.tokens = plan.tokens;
   model_->forward(input);
-  return {};
+  return sampler_.sample(plan, sampling, *this);
 }
 
-std::span<const float> Runner::logits(std::span<const int32_t> rows) {
+Result<std::span<const float>> Runner::logits(std::span<const int32_t> rows) {
   QUIRE_CHECK(static_cast<int64_t>(rows.size()) <= logit_rows_);
   model_->logits(rows, logits_.data());
   return std::span<const float>(logits_).first(rows.size() * static_cast<size_t>(vocab_size()));

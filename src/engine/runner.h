@@ -1,4 +1,6 @@
-// The Executor over a Model: StepPlan -> StepInput -> logits.
+// The Executor over a Model: StepPlan -> StepInput -> logits -> tokens.
+//
+// Owns the model and what it knows of sequences. Thread: the engine's, which is worker 0 of the compute pool.
 #pragma once
 
 #include <memory>
@@ -6,6 +8,7 @@
 #include <vector>
 
 #include "engine/executor.h"
+#include "engine/step_sampler.h"
 #include "model/model.h"
 
 namespace quire {
@@ -13,7 +16,7 @@ namespace quire {
 // Rows of logits that exist at a time when a text is scored: enough to keep the head's kernels busy.
 inline constexpr int64_t kScoreRows = 24;
 
-class Runner final : public Executor {
+class Runner final : public Executor, private LogitSource {
  public:
   // `logit_rows`: most rows of logits at a time.
   Runner(std::unique_ptr<Model> model, int64_t logit_rows);
@@ -24,18 +27,21 @@ class Runner final : public Executor {
   }
 
   int64_t vocab_size() const override { return model_->config().vocab_size; }
-  int64_t max_logit_rows() const override { return logit_rows_; }
-  Status run(const StepPlan& plan) override;
-  std::span<const float> logits(std::span<const int32_t> rows) override;
-  float log_sum_exp(std::span<const float> logits) override { return model_->log_sum_exp(logits); }
-  void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
+  // Fails on plans that save or load pages: no page store is attached.
+  Result<StepResult> run(const StepPlan& plan, const StepSampling& sampling) override;
 
   const Model& model() const { return *model_; }
 
  private:
+  int64_t max_logit_rows() const override { return logit_rows_; }
+  Result<std::span<const float>> logits(std::span<const int32_t> rows) override;
+  float log_sum_exp(std::span<const float> logits) override { return model_->log_sum_exp(logits); }
+  void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) override;
+
   std::unique_ptr<Model> model_;
   int64_t logit_rows_;
   std::vector<float> logits_;
+  StepSampler sampler_;
 };
 
 }  // namespace quire

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "base/check.h"
 #include "engine/engine.h"
 #include "engine/engine_core.h"
+#include "engine/inbox.h"
 #include "engine/kv_plan.h"
 #include "engine/loaded_model.h"
 #include "engine/model_setup.h"
@@ -55,36 +55,24 @@ class ServingEngine final : public Engine {
   const Checkpoint& checkpoint() const override { return *checkpoint_; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return template_.has_value() ? &*template_ : nullptr; }
-  int64_t context() const override { return plan_.context; }
+  const RequestLimits& limits() const override { return limits_; }
   const KvPlan& plan() const override { return plan_; }
   std::string describe_json() const override;
-  Result<std::string> trace_json(std::string_view request_id) const override { return timeline_.json(request_id); }
-  std::string metrics_text() const override { return metrics_.text(); }
+  Result<std::string> trace_json(std::string_view request_id) const override { return observer_.timeline().json(request_id); }
+  std::string metrics_text() const override { return observer_.metrics().text(); }
 
  private:
-  struct Submission {
-    Request request;
-    OnEvent on_event;
-    int64_t submitted_ns = 0;
-  };
-  struct Inbox {
-    std::vector<Submission> submissions;
-    std::vector<std::string> cancellations;
-    bool stop = false;
-  };
-
   ServingEngine(const EngineOptions& options, std::string name)
       : options_(options),
         model_name_(std::move(name)),
-        metrics_(model_name_),
-        timeline_(static_cast<size_t>(options.trace_requests)) {}
+        observer_(model_name_, static_cast<size_t>(options.trace_requests)),
+        inbox_(options.scheduler.queue) {}
 
   void run();
   Status load();
   void serve(EngineCore& core);
-  void apply(EngineCore& core, Inbox& inbox);
+  void apply(EngineCore& core, Inbox::Mail& mail);
   void publish(const EngineCore& core);
-  void wait_for_work(const EngineCore& core);
 
   const EngineOptions options_;
   const std::string model_name_;
@@ -94,22 +82,19 @@ class ServingEngine final : public Engine {
   ModelConfig config_;
   KvPlan plan_;
   std::string device_description_;
-  EngineMetrics metrics_;
-  Timeline timeline_;
+  RequestLimits limits_;
+  ServingObserver observer_;
 
   std::unique_ptr<Runner> runner_;        // engine thread
   std::unique_ptr<Scheduler> scheduler_;  // until the core takes it
 
-  mutable std::mutex mutex_;  // inbox_, load_error_, load_notes_
-  std::condition_variable wake_;
   Inbox inbox_;
+  mutable std::mutex mutex_;  // load_error_, load_notes_
   Status load_error_;
   std::vector<std::string> load_notes_;
 
   std::atomic<State> state_{State::kLoading};
   std::atomic<int64_t> live_{0};     // submitted, terminal event not yet delivered
-  std::atomic<int64_t> waiting_{0};  // of these, not started
-  std::atomic<int64_t> waiting_tokens_{0};
   std::atomic<int64_t> running_{0};
   std::atomic<double> requests_per_second_{0};
   std::atomic<int> active_threads_{0};
@@ -141,16 +126,14 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
   cache.prefix_caching = options.prefix_caching && options.kv_layout == KvLayout::kPaged;
   cache.hash_key = random_hash_key();
   QUIRE_ASSIGN_OR_RETURN(engine->scheduler_, Scheduler::create(options.scheduler, std::move(cache)));
+  engine->limits_ = RequestLimits::of(*engine->scheduler_, engine->config_.vocab_size, engine->plan_.context,
+                                      engine->config_.context_length);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
   return std::unique_ptr<Engine>(std::move(engine));
 }
 
 ServingEngine::~ServingEngine() {
-  {
-    const std::lock_guard lock(mutex_);
-    inbox_.stop = true;
-  }
-  wake_.notify_one();
+  inbox_.stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -169,7 +152,7 @@ void ServingEngine::drain() { state_.store(State::kDraining); }
 int64_t ServingEngine::retry_after_s() const {
   const double rate = requests_per_second_.load();
   if (rate <= 0) return 1;
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(static_cast<double>(waiting_.load() + 1) / rate)), 1, 600);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(static_cast<double>(inbox_.waiting().requests + 1) / rate)), 1, 600);
 }
 
 Status ServingEngine::submit(Request request, OnEvent on_event) {
@@ -177,32 +160,16 @@ Status ServingEngine::submit(Request request, OnEvent on_event) {
   if (state == State::kLoading) return resource_exhausted("the model is still loading; try again in a moment");
   if (state == State::kDraining) return resource_exhausted("the server is shutting down");
   if (state == State::kFailed) return resource_exhausted("the model could not be loaded: " + load_error().message());
-  QUIRE_RETURN_IF_ERROR(EngineCore::check(request, config_.vocab_size, plan_.context));
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const SchedulerConfig& limits = options_.scheduler;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto pending = static_cast<int64_t>(inbox_.submissions.size());
-    if (waiting_.load() + pending >= limits.max_queued || waiting_tokens_.load() + prompt > limits.max_queued_tokens) {
-      metrics_.request_refused("queue_full");
-      return resource_exhausted("the queue is full (" + std::to_string(waiting_.load() + pending) + " requests, " +
-                                std::to_string(waiting_tokens_.load()) + " prompt tokens): try again in " +
-                                std::to_string(retry_after_s()) + " s");
-    }
-    live_.fetch_add(1);
-    inbox_.submissions.push_back({std::move(request), std::move(on_event), now_ns()});
-  }
-  wake_.notify_one();
-  return {};
+  QUIRE_RETURN_IF_ERROR(limits_.check(request));
+  live_.fetch_add(1);  // first: the engine's thread may be done with it before this one goes on
+  const Status taken = inbox_.submit({std::move(request), std::move(on_event), now_ns()});
+  if (taken.ok()) return {};
+  live_.fetch_sub(1);
+  observer_.metrics().request_refused("queue_full");
+  return resource_exhausted(taken.message() + ": try again in " + std::to_string(retry_after_s()) + " s");
 }
 
-void ServingEngine::cancel(std::string_view request_id) {
-  {
-    const std::lock_guard lock(mutex_);
-    inbox_.cancellations.emplace_back(request_id);
-  }
-  wake_.notify_one();
-}
+void ServingEngine::cancel(std::string_view request_id) { inbox_.cancel(request_id); }
 
 void ServingEngine::run() {
   if (Status loaded = load(); !loaded.ok()) {
@@ -211,7 +178,7 @@ void ServingEngine::run() {
     state_.store(State::kFailed);
     return;
   }
-  EngineCore core(std::move(scheduler_), *runner_, *tokenizer_, plan_.context, metrics_, timeline_);
+  EngineCore core(std::move(scheduler_), *runner_, *tokenizer_, limits_, observer_);
   State loading = State::kLoading;
   state_.compare_exchange_strong(loading, State::kReady);  // unless it already drains
   serve(core);
@@ -236,27 +203,19 @@ Status ServingEngine::load() {
 
 void ServingEngine::serve(EngineCore& core) {
   for (;;) {
-    Inbox inbox;
-    {
-      const std::lock_guard lock(mutex_);
-      inbox.stop = inbox_.stop;
-      std::swap(inbox.submissions, inbox_.submissions);
-      std::swap(inbox.cancellations, inbox_.cancellations);
-    }
-    apply(core, inbox);
-    if (inbox.stop) {
-      core.cancel_all(cancelled("the server is shutting down"), now_ns());
-      publish(core);
-      return;
-    }
+    Inbox::Mail mail = inbox_.take();
+    apply(core, mail);
+    if (mail.stop) core.cancel_all(cancelled("the server is shutting down"), now_ns());
+    publish(core);
+    if (mail.stop) return;
     const bool worked = core.step(now_ns);
     publish(core);
-    if (!worked) wait_for_work(core);
+    if (!worked) inbox_.wait(core.wake_at_ns());
   }
 }
 
-void ServingEngine::apply(EngineCore& core, Inbox& inbox) {
-  for (Submission& submission : inbox.submissions) {
+void ServingEngine::apply(EngineCore& core, Inbox::Mail& mail) {
+  for (Submission& submission : mail.submissions) {
     OnEvent count_down = [this, on_event = std::move(submission.on_event)](Event event) {
       const bool terminal = event.kind == Event::Kind::kFinished || event.kind == Event::Kind::kFailed;
       on_event(std::move(event));
@@ -264,35 +223,23 @@ void ServingEngine::apply(EngineCore& core, Inbox& inbox) {
     };
     const Status accepted = core.submit(std::move(submission.request), count_down, submission.submitted_ns);
     if (accepted.ok()) continue;
-    metrics_.request_refused("scheduler");
+    observer_.metrics().request_refused("scheduler");
     Event failed;
     failed.kind = Event::Kind::kFailed;
     failed.error = accepted;
     count_down(std::move(failed));
   }
-  for (const std::string& id : inbox.cancellations) core.cancel(id, cancelled("cancelled by the client"), now_ns());
+  for (const std::string& id : mail.cancellations) core.cancel(id, cancelled("cancelled by the client"), now_ns());
 }
 
 void ServingEngine::publish(const EngineCore& core) {
   const SchedulerGauges gauges = core.scheduler().gauges();
-  waiting_.store(gauges.waiting);
-  waiting_tokens_.store(gauges.queued_tokens);
+  inbox_.published(gauges.queue());
   running_.store(gauges.running);
   requests_per_second_.store(core.requests_per_second(now_ns()));
   const ThreadUse threads = runner_->model().device().threads();
   active_threads_.store(threads.active);
-  metrics_.threads(threads.active, threads.retreats);
-}
-
-void ServingEngine::wait_for_work(const EngineCore& core) {
-  std::unique_lock lock(mutex_);
-  const auto has_mail = [this] { return inbox_.stop || !inbox_.submissions.empty() || !inbox_.cancellations.empty(); };
-  if (core.wake_at_ns() == kNever) {
-    wake_.wait(lock, has_mail);
-  } else {
-    const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(core.wake_at_ns()));
-    wake_.wait_until(lock, until, has_mail);
-  }
+  observer_.metrics().threads(threads.active, threads.retreats);
 }
 
 std::string ServingEngine::describe_json() const {
@@ -310,8 +257,8 @@ std::string ServingEngine::describe_json() const {
   json["batching"] = {{"policy", policy_name(s.policy.kind)},
                       {"max_seqs", s.max_seqs},
                       {"max_step_rows", s.max_step_rows},
-                      {"max_queued", s.max_queued},
-                      {"max_queued_tokens", s.max_queued_tokens}};
+                      {"max_queued", s.queue.max_requests},
+                      {"max_queued_tokens", s.queue.max_tokens}};
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
   for (size_t g = 0; g < plan_.pages.size(); ++g) {
     groups.push_back({{"name", config_.kv_groups[g].name},
@@ -349,7 +296,7 @@ std::string ServingEngine::describe_json() const {
   };
   json["now"] = {{"requests", live_.load()},
                  {"running", running_.load()},
-                 {"waiting", waiting_.load()},
+                 {"waiting", inbox_.waiting().requests},
                  {"requests_per_second", requests_per_second_.load()},
                  {"threads", active_threads_.load()}};
   return json.dump(2);

@@ -52,7 +52,7 @@ Result<SequenceId> Scheduler::submit(SequenceSpec spec, int64_t now_ns) {
   created->branches = spec.max_tokens == 0 ? 1 : spec.branches;
   created->rank_ns = spec.priority * config_.aging_ns + now_ns;
   created->prompt_logits = spec.prompt_logits;
-  created->pages = cache_.new_sequence(spec.salt);
+  created->pages = cache_.new_sequence(std::to_string(spec.salt));
   created->facts.submitted_ns = now_ns;
   created->facts.prompt_tokens = prompt;
   created->tokens = std::move(spec.prompt);

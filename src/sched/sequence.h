@@ -25,7 +25,7 @@ struct SequenceSpec {
   int64_t max_tokens = 0;       // to generate; 0: only compute the prompt
   int64_t branches = 1;         // continuations of the prompt (the API's `n`); branch j has id first + j
   int64_t priority = 0;         // smaller is more urgent; -kMaxPriority .. kMaxPriority
-  std::string salt;             // tenants with different salts share no pages
+  uint64_t salt = 0;            // tenants with different salts share no pages
   bool prompt_logits = false;   // logits of every prompt row are wanted, so none may come from the cache
 };
 

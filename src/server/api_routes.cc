@@ -113,7 +113,7 @@ std::string ApiHandler::model_json(std::string_view name) const {
       .text("object", "model")
       .number("created", started_s_)
       .text("owned_by", "quire")
-      .number("max_model_len", parts_.engine.context())
+      .number("max_model_len", parts_.engine.limits().context)
       .end_object();
   return json;
 }
@@ -233,7 +233,7 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
     }
     std::string json;
     JsonWriter out(&json);
-    out.begin_object().number("count", ids.size()).number("max_model_len", parts_.engine.context());
+    out.begin_object().number("count", ids.size()).number("max_model_len", parts_.engine.limits().context);
     out.key("tokens").begin_array();
     for (const int32_t id : ids) out.number(id);
     out.end_array().end_object();

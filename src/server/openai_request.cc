@@ -12,7 +12,7 @@
 namespace quire {
 namespace {
 
-constexpr int64_t kMaxChoices = 128;
+constexpr int64_t kMostNumber = INT32_MAX;  // what may run is for RequestLimits to say
 constexpr int64_t kMaxLogprobs = 20;
 constexpr size_t kMaxPrompts = 1024;
 constexpr size_t kMaxStops = 64;
@@ -175,8 +175,8 @@ void CallParser::read_prompt_list(const JsonValue::Array& list) {
 }
 
 void CallParser::read_shape() {
-  call_.request.choices = static_cast<int32_t>(fields_.integer("n", 1, kMaxChoices).value_or(1));
-  if (const auto best_of = fields_.integer("best_of", 1, kMaxChoices); best_of && *best_of != call_.request.choices) {
+  call_.request.choices = static_cast<int32_t>(fields_.integer("n", 1, kMostNumber).value_or(1));
+  if (const auto best_of = fields_.integer("best_of", 1, kMostNumber); best_of && *best_of != call_.request.choices) {
     fields_.fail("best_of", "is not supported unless it equals n", "unsupported");
   }
   call_.stream = fields_.boolean("stream").value_or(false);

@@ -57,23 +57,15 @@ std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::str
   return std::move(*ids);
 }
 
-std::optional<ApiError> PromptEncoder::check_length(size_t prompt_tokens, const Request& request, Api api) const {
-  const std::string_view field = api == Api::kChat ? "messages" : "prompt";
-  if (prompt_tokens == 0) {
-    return ApiError{.message = "\"" + std::string(field) + "\" holds no token", .param = std::string(field)};
-  }
-  const int64_t context = engine_.context();
-  const auto used = static_cast<int64_t>(prompt_tokens);
-  const int64_t wanted = request.max_tokens < 0 ? 1 : request.max_tokens;
-  if (used <= context - wanted) return std::nullopt;
-  std::string message = "the context is " + std::to_string(context) + " tokens; the prompt has " + std::to_string(used);
-  if (request.max_tokens >= 0) {
-    message +=
-        " and max_tokens asks for " + std::to_string(wanted) + " (together " + std::to_string(used + wanted) + ")";
-  }
-  return ApiError{.message = message + ": shorten the prompt" + (request.max_tokens > 1 ? " or lower max_tokens" : ""),
-                  .param = std::string(used >= context ? field : "max_tokens"),
-                  .code = "context_length_exceeded"};
+std::optional<ApiError> PromptEncoder::check(GenerationCall& call, std::vector<int32_t>& prompt) const {
+  std::string_view field;
+  call.request.prompt.swap(prompt);
+  const Status status = engine_.limits().check(call.request, &field);
+  call.request.prompt.swap(prompt);
+  if (status.ok()) return std::nullopt;
+  ApiError error = api_error_of(status);
+  error.param = field == "prompt" && call.api == Api::kChat ? "messages" : field;
+  return error;
 }
 
 // A word may stand at the start of a text or after a space, which are different tokens.
@@ -104,16 +96,10 @@ EncodedPrompts PromptEncoder::encode(GenerationCall& call) const {
     if (!ids.ok()) return api_error_of(ids.status());
     prompts.push_back(std::move(*ids));
   }
-  for (const auto& ids : prompts) {
-    if (auto error = check_length(ids.size(), call.request, call.api)) return std::move(*error);
-  }
   SamplingParams& sampling = call.request.sampling;
   if (const Status status = encode_bad_words(call.bad_words, sampling); !status.ok()) return api_error_of(status);
-  if (sampling.min_tokens > 0) {
-    sampling.min_tokens_mask = call.request.stop_token_ids;
-    const auto ends = engine_.tokenizer().end_of_generation_ids();
-    if (!call.request.ignore_eos)
-      sampling.min_tokens_mask.insert(sampling.min_tokens_mask.end(), ends.begin(), ends.end());
+  for (std::vector<int32_t>& ids : prompts) {
+    if (auto error = check(call, ids)) return std::move(*error);
   }
   return prompts;
 }

@@ -1,4 +1,4 @@
-// From what a client wrote to token ids: chat template, tokenizer, and whether the prompt fits the context.
+// From what a client wrote to token ids: chat template, tokenizer, and whether the engine can run it.
 //
 // Immutable after creation, any thread: long prompts are encoded on a worker.
 #pragma once
@@ -32,7 +32,8 @@ class PromptEncoder {
  private:
   PromptEncoder(const Engine& engine, std::string variables) : engine_(engine), variables_(std::move(variables)) {}
 
-  std::optional<ApiError> check_length(size_t prompt_tokens, const Request& request, Api api) const;
+  // What RequestLimits says of the call with this prompt, in the API's words.
+  std::optional<ApiError> check(GenerationCall& call, std::vector<int32_t>& prompt) const;
   Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling) const;
 
   const Engine& engine_;

@@ -3,40 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <random>
-#include <stdexcept>
 
 #include "scheduler/hash_chain_model.h"
+#include "scheduler/simulation_tools.h"
 
 namespace quire {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kMostSteps = 20'000;
-
-class Random {
- public:
-  explicit Random(uint64_t seed) : bits_(seed) {}
-  int64_t between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(bits_() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool chance(double probability) { return static_cast<double>(bits_() >> 11) * 0x1p-53 < probability; }
-  template <typename T>
-  T pick(std::initializer_list<T> from) {
-    return from.begin()[between(0, static_cast<int64_t>(from.size()) - 1)];
-  }
-
- private:
-  std::mt19937_64 bits_;
-};
-
-struct Failure : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void require(bool condition, const std::string& what) {
-  if (!condition) throw Failure(what);
-}
 
 struct Request {
   SequenceSpec spec;
@@ -139,7 +114,7 @@ class Simulation {
       request.spec.max_tokens = random_.chance(0.05) ? 0 : random_.between(1, 40);
       request.spec.branches = random_.chance(0.25) ? random_.between(1, std::min<int64_t>(4, config_.max_seqs)) : 1;
       request.spec.priority = random_.between(-1, 1);
-      request.spec.salt = random_.pick<const char*>({"", "", "tenant"});
+      request.spec.salt = random_.pick<uint64_t>({0, 0, 99});
       request.spec.prompt_logits = random_.chance(0.1);
       request.seed = static_cast<uint64_t>(random_.between(0, 4));
       requests_.push_back(std::move(request));
@@ -154,7 +129,7 @@ class Simulation {
     return tokens;
   }
 
-  static uint64_t salt_value(const Request& request) { return request.spec.salt.empty() ? 0 : 99; }
+  static uint64_t salt_value(const Request& request) { return request.spec.salt; }
   static uint64_t branch_seed(const Branch& branch) {
     return branch.request->seed + 1000 * static_cast<uint64_t>(branch.index);
   }

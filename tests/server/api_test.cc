@@ -191,7 +191,6 @@ TEST(Api, PassesSamplingOn) {
   EXPECT_EQ(sampling.frequency_penalty, 0.5f);
   EXPECT_EQ(sampling.presence_penalty, -0.5f);
   EXPECT_EQ(sampling.min_tokens, 2);
-  EXPECT_EQ(sampling.min_tokens_mask, std::vector<int32_t>{5});
   EXPECT_EQ(sampling.bad_words.size(), 2u);
   ASSERT_EQ(sampling.logit_bias.size(), 1u);
   EXPECT_EQ(sampling.logit_bias[0].id, 65);

@@ -71,6 +71,11 @@ FakeEngine::FakeEngine(FakeEngineOptions options)
       checkpoint_(std::make_unique<FakeCheckpoint>()),
       tokenizer_(byte_tokenizer()),
       state_(options.state) {
+  limits_ = {.vocab_size = tokenizer_->vocab_size(),
+             .context = options.context,
+             .trained_context = options.context,
+             .kv_tokens = options.context,
+             .max_choices = 128};
   if (options_.has_template) {
     Result<ChatTemplate> parsed = ChatTemplate::parse(kTemplate);
     QUIRE_CHECK(parsed.ok());

@@ -45,7 +45,7 @@ class FakeEngine : public Engine {
   const Checkpoint& checkpoint() const override { return *checkpoint_; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return chat_template_ ? &*chat_template_ : nullptr; }
-  int64_t context() const override { return options_.context; }
+  const RequestLimits& limits() const override { return limits_; }
   const KvPlan& plan() const override { return plan_; }
   std::string describe_json() const override { return R"({"policy":"fake"})"; }
   Result<std::string> trace_json(std::string_view request_id) const override;
@@ -77,6 +77,7 @@ class FakeEngine : public Engine {
   void emit_token(Live& live, size_t choice) const;
 
   const FakeEngineOptions options_;
+  RequestLimits limits_;
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;

@@ -28,11 +28,11 @@ Result<std::unique_ptr<TestEngine>> TestEngine::create(const TestEngineOptions& 
     QUIRE_RETURN_IF_ERROR(set_k_factors(*model, *engine->checkpoint_, *engine->tokenizer_).status());
   }
   engine->runner_ = std::make_unique<Runner>(std::move(model), kScoreRows);
-  engine->metrics_ = std::make_unique<EngineMetrics>("test");
-  engine->timeline_ = std::make_unique<Timeline>(1000);
   QUIRE_ASSIGN_OR_RETURN(auto scheduler, Scheduler::create(options.scheduler, std::move(cache)));
-  engine->core_ = std::make_unique<EngineCore>(std::move(scheduler), *engine->runner_, *engine->tokenizer_,
-                                               options.context, *engine->metrics_, *engine->timeline_);
+  const RequestLimits request_limits = RequestLimits::of(*scheduler, config.vocab_size, options.context, 0);
+  Executor& executor = options.wrap ? options.wrap(*engine->runner_) : *engine->runner_;
+  engine->core_ = std::make_unique<EngineCore>(std::move(scheduler), executor, *engine->tokenizer_, request_limits,
+                                               engine->observer_);
   return engine;
 }
 

@@ -1,6 +1,7 @@
 // An EngineCore over a real model, driven to the end of its requests without threads: what a test of serving needs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ struct TestEngineOptions {
   int64_t kv_tokens = 8192;  // of every group's pool
   bool prefix_caching = true;
   KvLayout layout = KvLayout::kPaged;
+  std::function<Executor&(Executor&)> wrap;  // what the core drives in place of the model's executor
 };
 
 // All that a request said, for comparing.
@@ -55,8 +57,7 @@ class TestEngine {
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<Runner> runner_;
-  std::unique_ptr<EngineMetrics> metrics_;
-  std::unique_ptr<Timeline> timeline_;
+  EngineObserver observer_;
   std::unique_ptr<EngineCore> core_;
   std::map<std::string, Heard> heard_;
 };
