@@ -77,6 +77,15 @@ struct KvLayer {
   int64_t head_stride = 0;
 };
 
+// A part of a page of one or more heads, which lie kv_head_bytes apart.
+struct SlotCopy {
+  const std::byte* from = nullptr;  // the first head in the page that is read, and in
+  std::byte* to = nullptr;          // the page that is written, another one
+  int64_t heads = 0;                // of one or more layers
+  int64_t head_dim = 0;
+  int64_t slots = 0;  // the first of the page, at most kPageTokens
+};
+
 struct HeadShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -213,6 +222,9 @@ class Device {
 
   virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;  // K and V of one head in one page
   virtual int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const = 0;
+
+  // The other slots of the page that is written keep their bits.
+  virtual void copy_slots(const SlotCopy& what) = 0;
 
   virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) = 0;
   virtual void qkv_project(const QkvArgs& args) = 0;

@@ -12,7 +12,7 @@ Runner::Runner(std::unique_ptr<Model> model, int64_t logit_rows)
       logits_(static_cast<size_t>(logit_rows * model_->config().vocab_size)) {}
 
 Status Runner::run(const StepPlan& plan) {
-  for (const PageCopy& copy : plan.copies) model_->kv().copy_page(copy.group, copy.from, copy.to);
+  for (const PageCopy& copy : plan.copies) model_->kv().copy_slots(copy.group, copy.from, copy.to, copy.slots);
   StepInput input;
   const size_t groups = model_->config().kv_groups.size();
   for (size_t i = 0; i < plan.rows.size(); ++i) {

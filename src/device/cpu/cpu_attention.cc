@@ -11,14 +11,13 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/kv_page.h"
 #include "device/cpu/tile_format.h"
 
 namespace quire::cpu {
 namespace {
 
 constexpr int64_t kMaxSplitRows = 64;  // rows of a step whose partials may be kept apart
-
-int64_t padded_dim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
 // Floats of one state of up to 32 rows.
 int64_t state_floats(int64_t rows, int64_t dim) { return rows * (dim + 2); }
@@ -57,18 +56,14 @@ struct CpuDevice::AttentionPart {
   AttentionState state;
 };
 
-int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const {
-  const int64_t values = kPageTokens * padded_dim(head_dim);
-  switch (kv_type_) {
-    case KvType::kI8:
-      return 2 * (values + kPageTokens * int64_t{sizeof(float)});
-    case KvType::kBF16:
-    case KvType::kF16:
-      return 2 * values * 2;
-    case KvType::kF32:
-      return 2 * values * 4;
+int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const { return kv_page_bytes(kv_type_, head_dim); }
+
+void CpuDevice::copy_slots(const SlotCopy& what) {
+  const int64_t head_bytes = kv_head_bytes(what.head_dim);
+  for (int64_t head = 0; head < what.heads; ++head) {
+    const int64_t at = head * head_bytes;
+    copy_kv_slots(kv_type_, what.head_dim, what.slots, what.from + at, what.to + at);
   }
-  QUIRE_CHECK(false);
 }
 
 int64_t CpuDevice::attention_scratch_floats(const HeadShape& shape, int64_t context) const {

@@ -37,6 +37,7 @@ class CpuDevice final : public Device {
 
   int64_t kv_head_bytes(int64_t head_dim) const override;
   int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const override;
+  void copy_slots(const SlotCopy& what) override;
 
   void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) override;
   void qkv_project(const QkvArgs& args) override;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/kv_page.h"
 
 namespace quire::cpu {
 namespace {
@@ -250,7 +251,7 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
   const Linear k = prepare(args.k);
   const Linear v = prepare(args.v);
   const std::vector<RowPlace> places = row_places(args.spans, args.kv);
-  const auto padded = static_cast<int32_t>((dim + 15) / 16 * 16);
+  const auto padded = static_cast<int32_t>(padded_dim(dim));
   const int64_t half = args.rope.dim / 2;
 
   const auto bias_norm_rope = [&](float* head, int64_t index, const float* bias, const Norm& norm, int64_t row,
