@@ -15,8 +15,8 @@
 #include "base/options.h"
 #include "engine/request.h"
 #include "formats/hparams.h"
+#include "json/json_value.h"
 #include "server/api_error.h"
-#include "server/json_value.h"
 
 namespace quire {
 
