@@ -103,7 +103,7 @@ struct RopeRows {
 // (x_i^2 + x_j^2)^(1/2), which no position changes; its own where nothing is rotated. Rows enter in their order, so that
 // the sums are the same bits for any number of threads.
 struct QkvStatistics {
-  float* k_largest_square = nullptr;   // [kv_heads][head_dim], of the rows and of what stood there
+  float* k_largest_square = nullptr;   // [kv_heads][head_dim], the largest so far, the value that stood there included
   double* q_sum_of_squares = nullptr;  // [heads][head_dim], added to what stood there
 };
 
