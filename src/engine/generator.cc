@@ -78,8 +78,8 @@ Result<std::unique_ptr<Generator>> LocalGenerator::open(const ModelOptions& opti
     generator->template_.emplace(std::move(parsed));
   }
   QUIRE_ASSIGN_OR_RETURN(generator->plan_, plan_memory(checkpoint, options, 1));
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
-  generator->device_description_ = device->description();
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options));
+  generator->device_description_ = sizes->description();
   return std::unique_ptr<Generator>(std::move(generator));
 }
 

@@ -132,9 +132,9 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
     QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(*source));
     engine->template_.emplace(std::move(parsed));
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options.model));
-  engine->device_description_ = device->description();
-  QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *device, options));
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options.model));
+  engine->device_description_ = sizes->description();
+  QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *sizes, options));
 
   KvCacheConfig cache = kv_cache_config(engine->config_, engine->plan_.pages, engine->plan_.context);
   cache.layout = options.kv_layout;

@@ -15,8 +15,8 @@ constexpr int64_t kRecordPadding = 17 * 64;
 
 }  // namespace
 
-int64_t KvStore::page_bytes(const ModelConfig& config, const KvGroup& group, const Device& device) {
-  return group.layers * config.heads.kv_heads * device.kv_head_bytes(config.heads.head_dim) + kRecordPadding;
+int64_t KvStore::page_bytes(const ModelConfig& config, const KvGroup& group, const DeviceSizes& sizes) {
+  return group.layers * config.heads.kv_heads * sizes.kv_head_bytes(config.heads.head_dim) + kRecordPadding;
 }
 
 Result<KvStore> KvStore::create(const ModelConfig& config, Device& device, const std::vector<int64_t>& pages,
@@ -24,12 +24,12 @@ Result<KvStore> KvStore::create(const ModelConfig& config, Device& device, const
   KvStore store;
   store.device_ = &device;
   store.shape_ = config.heads;
-  store.head_bytes_ = device.kv_head_bytes(config.heads.head_dim);
+  store.head_bytes_ = device.sizes().kv_head_bytes(config.heads.head_dim);
   for (size_t g = 0; g < config.kv_groups.size(); ++g) {
     Group group;
     group.pages = pages[g];
     group.layers = config.kv_groups[g].layers;
-    group.record_bytes = page_bytes(config, config.kv_groups[g], device);
+    group.record_bytes = page_bytes(config, config.kv_groups[g], device.sizes());
     QUIRE_ASSIGN_OR_RETURN(group.memory, Buffer::allocate(group.pages * group.record_bytes, "the KV cache"));
     if (touch) std::memset(group.memory.data(), 0, static_cast<size_t>(group.memory.size()));
     store.groups_.push_back(std::move(group));

@@ -16,7 +16,7 @@ namespace quire {
 class KvStore {
  public:
   // Bytes of one page record of a group.
-  static int64_t page_bytes(const ModelConfig& config, const KvGroup& group, const Device& device);
+  static int64_t page_bytes(const ModelConfig& config, const KvGroup& group, const DeviceSizes& sizes);
 
   // Allocates pages[g] records for each group. Touched now, a page fault cannot fall into the middle of a step, and a
   // plan that does not hold shows at once; a large pool that may never fill is better left untouched.

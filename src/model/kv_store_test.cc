@@ -33,7 +33,7 @@ TEST(KvStore, CopiesSlotsOfOneGroupAndRecord) {
     for (int64_t slots = 0; slots <= kPageTokens; ++slots) {
       auto store = KvStore::create(config, **device, {4, 4}, true);
       ASSERT_TRUE(store.ok());
-      const int64_t record = KvStore::page_bytes(config, config.kv_groups[0], **device);
+      const int64_t record = KvStore::page_bytes(config, config.kv_groups[0], (*device)->sizes());
       const auto page = [&](int64_t index) {
         return std::span(store->data(0) + index * record, static_cast<size_t>(record));
       };
@@ -41,7 +41,7 @@ TEST(KvStore, CopiesSlotsOfOneGroupAndRecord) {
       std::ranges::fill(page(3), std::byte{3});
       store->copy_slots(0, 1, 3, slots);
       const int64_t slot_bytes = config.kv_groups[0].layers * config.heads.kv_heads *
-                                 (*device)->kv_head_bytes(config.heads.head_dim) / kPageTokens;
+                                 (*device)->sizes().kv_head_bytes(config.heads.head_dim) / kPageTokens;
       const int64_t copied = slots == kPageTokens ? record : slots * slot_bytes;  // a whole record with its padding
       EXPECT_EQ(count(page(3), 1), copied) << slots << " slots";
       EXPECT_EQ(count(page(3), 3), record - copied) << slots << " slots";
