@@ -15,6 +15,9 @@ namespace quire {
 // Tokens of one page of the KV cache: a constant of its layout, chosen with the attention kernels.
 inline constexpr int64_t kPageTokens = 16;
 
+// The widest head that attention takes.
+inline constexpr int64_t kMaxHeadDim = 512;
+
 struct HeadShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;

@@ -8,6 +8,9 @@
 namespace quire::cpu {
 namespace {
 
+static_assert(quire::kPageTokens == cpu::kPageTokens, "pages of the device and of its kernels");
+static_assert(quire::kMaxHeadDim == cpu::kMaxHeadDim, "heads of the device and of its kernels");
+
 constexpr int64_t kTokens = quire::kPageTokens;
 constexpr int64_t kScaleBytes = sizeof(float);
 
