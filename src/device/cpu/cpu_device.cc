@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
-
-#include "base/check.h"
 
 namespace quire::cpu {
 namespace {
