@@ -11,6 +11,7 @@ A figure is one of
 Every side loads the model and does a first run of the kind before its clock starts.
 """
 
+import dataclasses
 import json
 import os
 import random
@@ -45,6 +46,7 @@ class Setup:
     threads: int
     tokens: int  # generated, that decode and batch count
     quire: str
+    baseline: str = ""  # another build of quire
     llama: str = ""  # folders of programs
     ik: str = ""
     openvino: str = ""  # a Python
@@ -83,6 +85,10 @@ def run_quire(model: Path, figures: list[str], setup: Setup) -> Figures:
     if batches := sizes(figures, "batch"):
         result |= quire_batches(model, batches, setup)
     return result
+
+
+def run_baseline(model: Path, figures: list[str], setup: Setup) -> Figures:
+    return run_quire(model, figures, dataclasses.replace(setup, quire=setup.baseline))
 
 
 def quire_single(model: Path, figures: list[str], setup: Setup) -> Figures:
@@ -246,9 +252,10 @@ def checked(side: str, result: Figures, figures: list[str]) -> Figures:
 # --- rounds ---------------------------------------------------------------------------------------------------
 
 Runner = Callable[[Path, list[str], Setup], Figures]
-# Peer -> its ways of running. Of several the better counts.
+# Side -> its ways of running. Of several the better counts.
 SIDES: dict[str, dict[str, Runner]] = {
     "quire": {"quire": run_quire},
+    "baseline": {"baseline": run_baseline},
     "llama.cpp": {"llama.cpp": run_llama},
     "ik": {"ik -rtr 0": lambda *arguments: run_ik(*arguments, repack=False),
            "ik -rtr 1": lambda *arguments: run_ik(*arguments, repack=True)},

@@ -3,10 +3,12 @@
 
     bench/peers/table.py [--rows REGEX] [--rounds N] [--peers llama,ik,openvino] [--json FILE]
     bench/peers/table.py --model FILE ...      prefill and decode of these files instead of the table's rows
+    bench/peers/table.py --model FILE --baseline PROGRAM [--peers none]      quire beside another build of it
 
 The peers are built or installed on first use (llama_cpp.sh, ik_llama_cpp.sh, openvino.sh), and models.sh makes the files
 of one type. Speeds are medians (lowest to highest) of interleaved rounds, in tokens a second; the ratio is the median of
-each round's ratio of quire to the fastest peer of that round. llama.cpp and ik run with flash attention; ik with and
+each round's ratio of quire to the fastest peer of that round. A baseline, another program `quire`, runs right before or
+after quire in each round and has a ratio of its own; it is no peer. llama.cpp and ik run with flash attention; ik with and
 without its repacking at load, of which the better counts; OpenVINO where it reads the file. See measure.py for the rest.
 """
 
@@ -137,18 +139,24 @@ def find_models(names: list[str]) -> dict[str, Path]:
     return found
 
 
-def line(row: Row, session: Session, sides: list[str]) -> tuple[list[str], dict]:
-    """The cells of the row, and the same for --json."""
+def line(row: Row, session: Session, sides: list[str], columns: list[str]) -> tuple[list[str], dict]:
+    """The cells of the row, and the same for --json. `columns` are the sides of the whole table."""
     def value(side: str, got: dict[str, Figures]) -> float | None:
         values = [v for way in SIDES[side] if (v := row.value(got.get(way, {}))) is not None]
         return row.best(values) if values else None
 
     values = {side: [value(side, got) for got in session.rounds] for side in sides}
-    ratios = []
-    for i, own in enumerate(values["quire"]):
-        peers = [values[side][i] for side in sides if side != "quire" and values[side][i] is not None]
-        if own is not None and peers:
-            ratios.append(own / row.best(peers))
+
+    def ratios_to(others: list[str]) -> list[float]:
+        found = []
+        for i, own in enumerate(values["quire"]):
+            there = [values[side][i] for side in others if values[side][i] is not None]
+            if own is not None and there:
+                found.append(own / row.best(there))
+        return found
+
+    ratios = ratios_to([side for side in sides if side in PEERS.values()])
+    baseline_ratios = ratios_to([side for side in sides if side == "baseline"])
 
     def spread(numbers: list[float], text) -> str:
         if not numbers:
@@ -156,15 +164,20 @@ def line(row: Row, session: Session, sides: list[str]) -> tuple[list[str], dict]
         middle = text(statistics.median(numbers))
         return middle if len(numbers) == 1 else f"{middle} ({text(min(numbers))}-{text(max(numbers))})"
 
-    numbers = {side: [v for v in values.get(side, []) if v is not None] for side in SIDES}
+    numbers = {side: [v for v in values.get(side, []) if v is not None] for side in columns}
     own = numbers["quire"]
     known = own and (ratios or row.bound != "ratio")
     met = None
     if known and row.required:
         met = row.met(statistics.median(ratios) if ratios else 0, statistics.median(own))
-    cells = [row.work, row.model, *(spread(numbers[side], row.text) for side in SIDES), spread(ratios, lambda r: f"{r:.2f}"),
-             row.requirement(), {True: "yes", False: "no", None: ""}[met], f"{session.foreign_cores:.2f}"]
-    return cells, {**dataclasses.asdict(row), "values": values, "ratios": ratios, "met": met}
+    cells = [row.work, row.model, *(spread(numbers[side], row.text) for side in columns)]
+    if "baseline" in columns:
+        cells.append(spread(baseline_ratios, lambda r: f"{r:.3f}"))
+    if any(side in PEERS.values() for side in columns):
+        cells += [spread(ratios, lambda r: f"{r:.2f}"), row.requirement(), {True: "yes", False: "no", None: ""}[met]]
+    cells.append(f"{session.foreign_cores:.2f}")
+    return cells, {**dataclasses.asdict(row), "values": values, "ratios": ratios, "baseline_ratios": baseline_ratios,
+                   "met": met}
 
 
 def processor() -> str:
@@ -179,14 +192,18 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--model", action="append", default=[], metavar="FILE",
                         help="GGUF file to measure instead of the table's rows; may be given again")
     parser.add_argument("--prefill", type=int, default=512, help="of --model: prompt tokens (default 512)")
-    parser.add_argument("--peers", help="of llama,ik,openvino (default: all; with --model: llama)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds to keep (default 5)")
+    parser.add_argument("--baseline", metavar="PROGRAM", help="another build's quire, measured beside this one")
+    parser.add_argument("--peers", help="of llama,ik,openvino, or none (default: all; with --model: llama; "
+                        "with --baseline: none)")
+    parser.add_argument("--rounds", type=int, help="rounds to keep (default 5; with --baseline 7)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=64, help="generated tokens that decode counts (default 64)")
     parser.add_argument("--quire", default=str(ROOT / "build/release/bin/quire"), help="the program to measure")
     parser.add_argument("--json", metavar="FILE", help="write everything measured")
     options = parser.parse_args()
-    options.peers = (options.peers or ("llama" if options.model else ",".join(PEERS))).split(",")
+    options.rounds = options.rounds or (7 if options.baseline else 5)
+    usual = "none" if options.baseline else "llama" if options.model else ",".join(PEERS)
+    options.peers = [peer for peer in (options.peers or usual).split(",") if peer != "none"]
     if unknown := set(options.peers) - set(PEERS):
         parser.error(f"unknown peers: {', '.join(sorted(unknown))}")
     return options
@@ -204,15 +221,18 @@ def main() -> int:
         print("\n".join(f"{row.work}: {row.model} {row.requirement()}" for row in rows) or "no row matches")
         return 0 if rows else 2
     names = list(dict.fromkeys(row.model for row in rows))
-    for file in [Path(options.quire), *own_files.values()]:
+    for file in [Path(options.quire), *([Path(options.baseline)] if options.baseline else []), *own_files.values()]:
         if not file.exists():
             fail(f"there is no {file}")
     files = own_files or find_models(names)
     setup = Setup(options.threads, options.tokens, str(Path(options.quire).resolve()),
+                  baseline=str(Path(options.baseline).resolve()) if options.baseline else "",
                   llama=script("llama_cpp.sh") if "llama" in options.peers else "",
                   ik=script("ik_llama_cpp.sh") if "ik" in options.peers else "",
                   openvino=script("openvino.sh") if "openvino" in options.peers else "")
 
+    own_sides = ["quire", "baseline"] if options.baseline else ["quire"]
+    columns = own_sides + [PEERS[peer] for peer in PEERS if peer in options.peers]
     sessions: dict[tuple[str, str], Session] = {}
     sides_of: dict[str, list[str]] = {}
     for row in rows:
@@ -221,12 +241,13 @@ def main() -> int:
         file = files[row.model]
         figures = dict.fromkeys(figure for other in rows if (other.model, other.group) == (row.model, row.group)
                                 for figure in other.figures)
-        sides_of[row.model] = ["quire"] + [PEERS[peer] for peer in PEERS if peer in options.peers and
+        sides_of[row.model] = own_sides + [PEERS[peer] for peer in PEERS if peer in options.peers and
                                            (peer != "openvino" or file.stem.lower().endswith(OPENVINO_READS))]
         sessions[row.model, row.group] = measure.measure(file, list(figures), sides_of[row.model], options.rounds, setup)
 
     print(f"{processor()}, {options.threads} threads; tokens a second, medians of {options.rounds} rounds\n")
-    head = ["work", "model", *SIDES, "ratio to the best", "required", "met", "foreign cores"]
+    head = ["work", "model", *columns, *(["ratio to the baseline"] if options.baseline else []),
+            *(["ratio to the best peer", "required", "met"] if options.peers else []), "foreign cores"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     records, complete = [], True
     for row in rows:
@@ -234,7 +255,7 @@ def main() -> int:
         if session is None:
             complete = False
             continue
-        cells, record = line(row, session, sides_of[row.model])
+        cells, record = line(row, session, sides_of[row.model], columns)
         records.append(record)
         print(f"| {' | '.join(cells)} |")
     for session in sessions.values():

@@ -85,7 +85,7 @@ std::vector<OptionRow> model_rows() {
        .in_environment = true},
       {.name = "threads",
        .member = &Options::threads,
-       .commands = kWithModel | kQuantize,
+       .commands = kWithModel | kQuantize | kReplay,
        .section = kModelSection,
        .value_name = "N",
        .help = "compute threads; 0: the cores this process may use",
@@ -136,6 +136,13 @@ std::vector<OptionRow> model_rows() {
        .help = "keep weights in DIR as they lie in memory (as large as the model), so that later starts copy them; "
                "empty: off",
        .in_environment = true},
+      {.name = "record",
+       .member = &Options::record,
+       .commands = kGenerates,
+       .section = kModelSection,
+       .value_name = "FILE",
+       .help = "write every step to FILE, prompts and answers included, up to 256 MiB; `quire replay FILE` runs them "
+               "again and names the first that comes out otherwise; empty: off"},
       {.name = "sequences",
        .member = &Options::sequences,
        .commands = kInspect,

@@ -32,6 +32,7 @@ struct Options {
   std::string k_factors = "on";
   std::string head = "as-stored";
   std::string pack_cache;
+  std::string record;
   int64_t threads = 0;  // 0: the cores this process may use
   int64_t context = 0;  // 0: trained, or what fits
   int64_t sequences = 1;
@@ -146,6 +147,7 @@ enum Command : uint32_t {
   kBench = 1 << 7,
   kEval = 1 << 8,
   kQuantize = 1 << 9,
+  kReplay = 1 << 10,
 };
 
 using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,

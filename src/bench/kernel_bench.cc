@@ -45,7 +45,7 @@ struct Matrices {
 Result<Matrices> pack(Device& device, std::span<const TensorRef* const> tensors, const Shape& shape) {
   const auto [type, n, k] = shape;
   Matrices matrices;
-  matrices.packed_bytes = device.packed_bytes(type, n, k);
+  matrices.packed_bytes = device.sizes().packed_bytes(type, n, k);
   const auto wanted = static_cast<size_t>(kUncachedBytes / std::max<int64_t>(matrices.packed_bytes, 1) + 1);
   for (size_t i = 0; i < std::max(wanted, tensors.size()); ++i) {
     const TensorRef& tensor = *tensors[i % tensors.size()];
@@ -77,7 +77,7 @@ Status multiply(Device& device, const LinearWeight& weight, std::span<const floa
   const std::array<WeightType, 1> readers = {weight.type};
   const auto rows = static_cast<int64_t>(x.size()) / weight.k;
   const ActivationShape shape = {.max_rows = rows, .k = weight.k, .readers = readers};
-  QUIRE_ASSIGN_OR_RETURN(const Buffer memory, Buffer::allocate(device.activation_bytes(shape), "activations"));
+  QUIRE_ASSIGN_OR_RETURN(const Buffer memory, Buffer::allocate(device.sizes().activation_bytes(shape), "activations"));
   const auto in = device.make_activations(shape, memory.data());
   in->set_rows(rows);
   device.norm(x.data(), rows, weight.k, Norm{}, *in);
@@ -119,7 +119,8 @@ Status bench_kernels(const ModelOptions& options, std::span<const int64_t> rows,
     QUIRE_ASSIGN_OR_RETURN(const Matrices matrices, pack(*device, tensors, shape));
     const std::array<WeightType, 1> readers = {type};
     const ActivationShape input = {.max_rows = most, .k = k, .readers = readers};
-    QUIRE_ASSIGN_OR_RETURN(const Buffer memory, Buffer::allocate(device->activation_bytes(input), "activations"));
+    QUIRE_ASSIGN_OR_RETURN(const Buffer memory,
+                           Buffer::allocate(device->sizes().activation_bytes(input), "activations"));
     const auto activations = device->make_activations(input, memory.data());
     std::vector<float> x(static_cast<size_t>(most * k));
     for (float& value : x) value = normal(random);

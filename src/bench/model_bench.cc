@@ -84,7 +84,7 @@ Result<Bench> open(const ModelOptions& options, const std::vector<ModelWork>& wo
   limits.weights = weight_options(options);
   limits.workspace = {.max_rows = std::max(kStepRows, sequences), .max_context = context};
   limits.kv_pages.assign(config.kv_groups.size(), static_cast<int64_t>(bench.pages.size()));
-  bench.weight_bytes = weight_bytes(config, *bench.checkpoint, options.head, *device);
+  bench.weight_bytes = weight_bytes(config, *bench.checkpoint, options.head, device->sizes());
   for (const TensorRef& tensor : bench.checkpoint->tensors()) {
     if (tensor.rows() < 2) continue;
     const int64_t values = tensor.rows() * tensor.columns();

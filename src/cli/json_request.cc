@@ -1,35 +1,13 @@
 #include "cli/json_request.h"
 
+#include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "json/json_writer.h"
 
 namespace quire {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Writing and destroying nested values recurses, so depth is checked before anything is built.
-constexpr int kMaxDepth = 200;
-
-bool nests_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 std::string in_quotes(std::string_view key) { return std::string("\"").append(key).append("\""); }
 
@@ -37,30 +15,23 @@ Status wrong_type(std::string_view key, std::string_view wanted) {
   return invalid_argument(in_quotes(key) + " must be " + std::string(wanted));
 }
 
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-Result<int64_t> whole_number(const Json& value, std::string_view key) {
-  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > kMax)) {
-    return wrong_type(key, "a list of token ids");
-  }
-  return value.get<int64_t>();
+std::string dump(const JsonValue& value) {
+  std::string json;
+  JsonWriter(&json).value(value);
+  return json;
 }
 
-Result<OptionValue> option_value(const Json& value, std::string_view key) {
-  if (value.is_boolean()) return OptionValue(value.get<bool>());
-  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
-    return OptionValue(value.get<uint64_t>());
-  }
-  if (value.is_number_integer()) return OptionValue(value.get<int64_t>());
-  if (value.is_number()) return OptionValue(value.get<double>());
-  if (value.is_string()) return OptionValue(value.get<std::string>());
-  if (!value.is_array()) return wrong_type(key, "a number, true, false, a text, or a list of one of them");
+Result<int64_t> whole_number(const JsonValue& value, std::string_view key) {
+  if (const int64_t* number = value.as<int64_t>()) return *number;
+  return wrong_type(key, "a list of token ids");
+}
+
+Result<OptionValue> list_value(const JsonValue::Array& list, std::string_view key) {
   std::vector<std::string> texts;
   std::vector<int64_t> numbers;
-  for (const Json& entry : value) {
-    if (entry.is_string()) {
-      texts.push_back(entry.get<std::string>());
+  for (const JsonValue& entry : list) {
+    if (const std::string* text = entry.as<std::string>()) {
+      texts.push_back(*text);
     } else {
       QUIRE_ASSIGN_OR_RETURN(numbers.emplace_back(), whole_number(entry, key));
     }
@@ -69,54 +40,49 @@ Result<OptionValue> option_value(const Json& value, std::string_view key) {
   return texts.empty() ? OptionValue(std::move(numbers)) : OptionValue(std::move(texts));
 }
 
+Result<OptionValue> option_value(const JsonValue& value, std::string_view key) {
+  if (const bool* v = value.as<bool>()) return OptionValue(*v);
+  if (const uint64_t* v = value.as<uint64_t>()) return OptionValue(*v);
+  if (const int64_t* v = value.as<int64_t>()) return OptionValue(*v);
+  if (const double* v = value.as<double>()) return OptionValue(*v);
+  if (const std::string* v = value.as<std::string>()) return OptionValue(*v);
+  if (const auto* list = value.as<JsonValue::Array>()) return list_value(*list, key);
+  return wrong_type(key, "a number, true, false, a text, or a list of one of them");
+}
+
 }  // namespace
 
-struct JsonRequest::Fields {
-  Json object;
-
-  std::optional<Json> take(std::string_view key) {
-    const auto found = object.find(std::string(key));
-    if (found == object.end()) return std::nullopt;
-    Json value = std::move(*found);
-    object.erase(found);
-    return value;
-  }
-};
-
-JsonRequest::JsonRequest(std::unique_ptr<Fields> fields) : fields_(std::move(fields)) {}
-JsonRequest::JsonRequest(JsonRequest&&) noexcept = default;
-JsonRequest::~JsonRequest() = default;
-
 Result<JsonRequest> JsonRequest::parse(std::string_view line) {
-  if (nests_too_deep(line)) {
-    return invalid_argument("the request nests more than " + std::to_string(kMaxDepth) + " levels deep");
-  }
-  auto fields = std::make_unique<Fields>();
-  try {
-    fields->object = Json::parse(line);
-  } catch (const Json::exception& error) {
-    std::string what = error.what();
-    if (const size_t tag = what.find("] "); tag != std::string::npos) what.erase(0, tag + 2);
-    return invalid_argument("not JSON: " + what);
-  }
-  if (!fields->object.is_object()) return invalid_argument("a request is one JSON object a line");
-  return JsonRequest(std::move(fields));
+  QUIRE_ASSIGN_OR_RETURN(JsonValue value, JsonValue::parse(line));
+  auto* fields = std::get_if<JsonValue::Object>(&value.value);
+  if (fields == nullptr) return invalid_argument("a request is one JSON object a line");
+  return JsonRequest(std::move(*fields));
+}
+
+std::optional<JsonValue> JsonRequest::take(std::string_view key) {
+  const auto found = std::ranges::find(fields_, key, &JsonMember::key);
+  if (found == fields_.end()) return std::nullopt;
+  JsonValue value = std::move(found->value);
+  fields_.erase(found);
+  return value;
 }
 
 Result<std::optional<std::string>> JsonRequest::take_text(std::string_view key) {
-  const std::optional<Json> value = fields_->take(key);
+  const std::optional<JsonValue> value = take(key);
   if (!value) return std::optional<std::string>();
-  if (!value->is_string()) return wrong_type(key, "a text");
-  return std::optional(value->get<std::string>());
+  const std::string* text = value->as<std::string>();
+  if (text == nullptr) return wrong_type(key, "a text");
+  return std::optional(*text);
 }
 
 Result<std::optional<std::vector<int32_t>>> JsonRequest::take_ids(std::string_view key) {
-  const std::optional<Json> value = fields_->take(key);
+  const std::optional<JsonValue> value = take(key);
   if (!value) return std::optional<std::vector<int32_t>>();
-  if (!value->is_array()) return wrong_type(key, "a list of token ids");
+  const auto* list = value->as<JsonValue::Array>();
+  if (list == nullptr) return wrong_type(key, "a list of token ids");
   std::vector<int32_t> ids;
-  ids.reserve(value->size());
-  for (const Json& entry : *value) {
+  ids.reserve(list->size());
+  for (const JsonValue& entry : *list) {
     QUIRE_ASSIGN_OR_RETURN(const int64_t id, whole_number(entry, key));
     if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
       return out_of_range(in_quotes(key) + " holds " + std::to_string(id) + ", which is no token id");
@@ -127,16 +93,16 @@ Result<std::optional<std::vector<int32_t>>> JsonRequest::take_ids(std::string_vi
 }
 
 Result<std::optional<std::string>> JsonRequest::take_array(std::string_view key) {
-  const std::optional<Json> value = fields_->take(key);
+  const std::optional<JsonValue> value = take(key);
   if (!value || value->is_null()) return std::optional<std::string>();
-  if (!value->is_array()) return wrong_type(key, "a list");
+  if (value->as<JsonValue::Array>() == nullptr) return wrong_type(key, "a list");
   return std::optional(dump(*value));
 }
 
 Result<std::optional<std::string>> JsonRequest::take_object(std::string_view key) {
-  const std::optional<Json> value = fields_->take(key);
+  const std::optional<JsonValue> value = take(key);
   if (!value || value->is_null()) return std::optional<std::string>();
-  if (!value->is_object()) return wrong_type(key, "an object");
+  if (value->as<JsonValue::Object>() == nullptr) return wrong_type(key, "an object");
   return std::optional(dump(*value));
 }
 
@@ -144,10 +110,11 @@ Status JsonRequest::take_options(Options& options, Command command) {
   for (const OptionRow& row : option_table()) {
     if (!row.in_request || (row.commands & command) == 0) continue;
     const std::string key = json_key(row);
-    const std::optional<Json> json = fields_->take(key);
+    const std::optional<JsonValue> json = take(key);
     if (!json) continue;
     // An empty list has no element type; it means the empty list of whatever the option holds.
-    if (json->is_array() && json->empty() && std::holds_alternative<std::vector<std::string> Options::*>(row.member)) {
+    const auto* list = json->as<JsonValue::Array>();
+    if (list != nullptr && list->empty() && std::holds_alternative<std::vector<std::string> Options::*>(row.member)) {
       QUIRE_RETURN_IF_ERROR(set_option(options, row, std::vector<std::string>{}, in_quotes(key)));
       continue;
     }
@@ -158,12 +125,11 @@ Status JsonRequest::take_options(Options& options, Command command) {
 }
 
 Status JsonRequest::finish() const {
-  if (fields_->object.empty()) return {};
+  if (fields_.empty()) return {};
   std::string names;
-  for (const auto& [key, value] : fields_->object.items())
-    names.append(names.empty() ? "" : ", ").append(in_quotes(key));
-  const bool one = fields_->object.size() == 1;
-  return invalid_argument("the request has " + names + ", which " + (one ? "is no key" : "are no keys") +
+  for (const JsonMember& field : fields_) names.append(names.empty() ? "" : ", ").append(in_quotes(field.key));
+  return invalid_argument("the request has " + names + ", which " +
+                          (fields_.size() == 1 ? "is no key" : "are no keys") +
                           " of this command (`--help` lists them)");
 }
 

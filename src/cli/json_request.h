@@ -3,20 +3,21 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/options.h"
 #include "base/status.h"
+#include "json/json_value.h"
 
 namespace quire {
 
 class JsonRequest {
  public:
-  // `line` holds one JSON object, nested at most 200 deep.
+  // `line` holds one JSON object, within the limits of JsonValue.
   static Result<JsonRequest> parse(std::string_view line);
 
   // Each leaves the field taken. Absent is no error; a wrong type is, and names the field.
@@ -31,13 +32,11 @@ class JsonRequest {
   // Fails on fields that were not taken.
   Status finish() const;
 
-  JsonRequest(JsonRequest&&) noexcept;
-  ~JsonRequest();
-
  private:
-  struct Fields;
-  explicit JsonRequest(std::unique_ptr<Fields> fields);
-  std::unique_ptr<Fields> fields_;
+  explicit JsonRequest(JsonValue::Object fields) : fields_(std::move(fields)) {}
+  std::optional<JsonValue> take(std::string_view key);  // absent: no such field
+
+  JsonValue::Object fields_;  // that nobody took yet, in their order
 };
 
 }  // namespace quire

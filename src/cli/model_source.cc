@@ -101,7 +101,8 @@ ModelOptions model_options(const Options& options, std::string path) {
           .power_of_two_scales = options.activation_scales == "power-of-two",
           .head = head(options.head),
           .pack_cache = options.pack_cache,
-          .context = options.context};
+          .context = options.context,
+          .record = options.record};
 }
 
 }  // namespace quire

@@ -11,16 +11,12 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "base/status.h"
+#include "device/device_sizes.h"
 #include "tensor/weight_type.h"
 
 namespace quire {
-
-// Tokens of one page of the KV cache: a constant of its layout, chosen with the attention kernels.
-inline constexpr int64_t kPageTokens = 16;
 
 // A matrix [n, k] in the device's own layout.
 struct LinearWeight {
@@ -50,13 +46,6 @@ class Activations {
   virtual const float* values(int64_t row) const = 0;
 };
 
-struct ActivationShape {
-  int64_t max_rows = 0;
-  int64_t k = 0;
-  std::span<const WeightType> readers;  // weights that will be multiplied with them
-  bool keep_values = false;             // in f32 too, for whoever observes them
-};
-
 struct Norm {
   const float* weight = nullptr;  // null: no norm, the values as they are
   float eps = 0;
@@ -77,10 +66,13 @@ struct KvLayer {
   int64_t head_stride = 0;
 };
 
-struct HeadShape {
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
+// A part of a page of one or more heads, which lie kv_head_bytes apart.
+struct SlotCopy {
+  const std::byte* from = nullptr;  // the first head in the page that is read, and in
+  std::byte* to = nullptr;          // the page that is written, another one
+  int64_t heads = 0;                // of one or more layers
   int64_t head_dim = 0;
+  int64_t slots = 0;  // the first of the page, at most kPageTokens
 };
 
 // cos and sin per row, [rows][dim / 2]; dim 0: this layer rotates nothing.
@@ -94,7 +86,7 @@ struct RopeRows {
 // (x_i^2 + x_j^2)^(1/2), which no position changes; its own where nothing is rotated. Rows enter in their order, so that
 // the sums are the same bits for any number of threads.
 struct QkvStatistics {
-  float* k_largest_square = nullptr;   // [kv_heads][head_dim], of the rows and of what stood there
+  float* k_largest_square = nullptr;   // [kv_heads][head_dim], the largest so far, the value that stood there included
   double* q_sum_of_squares = nullptr;  // [heads][head_dim], added to what stood there
 };
 
@@ -125,7 +117,7 @@ struct AttentionArgs {
   float softcap = 0;             // 0: none
   int64_t window = 0;            // 0: none
   const float* sinks = nullptr;  // [heads]; null: none
-  float* scratch = nullptr;      // attention_scratch_floats()
+  float* scratch = nullptr;      // DeviceSizes::attention_scratch_floats()
   Activations* out = nullptr;    // [rows][heads * head_dim]
 };
 
@@ -192,27 +184,23 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string description() const = 0;   // "avx512, int8 activations, bf16 KV, 2 threads"
-  virtual std::string_view layout() const = 0;   // of packed weights; another name after every change
+  virtual const DeviceSizes& sizes() const = 0;
   virtual ThreadUse threads() const = 0;         // any thread
   virtual int64_t kv_bytes_read() const = 0;     // of pages, by attention since the start, counted tile by tile
   virtual int64_t scalar_fallbacks() const = 0;  // linears whose format has no kernel here
 
-  // What multiplies weights of this type: "avx512 int4 x int8".
-  virtual std::string kernel_name(const WeightType& type) const = 0;
-  virtual int64_t packed_bytes(const WeightType& type, int64_t n, int64_t k) const = 0;
-  // Packs in parallel into `memory`, 64-byte aligned, packed_bytes long.
+  // Packs in parallel into `memory`, 64-byte aligned, packed_bytes() long.
   virtual LinearWeight pack(const LinearSource& source, std::byte* memory) = 0;
 
   // Times products with `weight`, a large matrix of the model, to choose what depends on the machine alone and changes
   // no result.
   virtual void tune(const LinearWeight& weight) = 0;
 
-  virtual int64_t activation_bytes(const ActivationShape& shape) const = 0;
+  // In `memory`, activation_bytes() long.
   virtual std::unique_ptr<Activations> make_activations(const ActivationShape& shape, std::byte* memory) = 0;
 
-  virtual int64_t kv_head_bytes(int64_t head_dim) const = 0;  // K and V of one head in one page
-  virtual int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const = 0;
+  // The other slots of the page that is written keep their bits.
+  virtual void copy_slots(const SlotCopy& what) = 0;
 
   virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) = 0;
   virtual void qkv_project(const QkvArgs& args) = 0;
@@ -251,5 +239,7 @@ struct CpuDeviceOptions {
 
 // Fails when the CPU lacks the instruction set asked for, or the instruction set or KV type the attention method.
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuDeviceOptions& options);
+// The sizes of such a device, which is not made. Fails likewise.
+Result<std::unique_ptr<DeviceSizes>> make_cpu_device_sizes(const CpuDeviceOptions& options);
 
 }  // namespace quire

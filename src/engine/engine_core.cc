@@ -146,14 +146,14 @@ void EngineCore::expire(int64_t now_ns) {
   for (LiveRequest* request : late) {
     if (now_ns >= request->deadline_ns()) {
       withdraw(*request,
-          deadline_exceeded("the request's deadline of " + std::to_string(request->request.deadline_ms) +
-                            " ms has passed"),
-          now_ns);
+               deadline_exceeded("the request's deadline of " + std::to_string(request->request.deadline_ms) +
+                                 " ms has passed"),
+               now_ns);
     } else {
       withdraw(*request,
-          resource_exhausted("the request waited " + std::to_string(request->request.max_queue_ms) +
-                             " ms without being started; the server is busy, try later"),
-          now_ns);
+               resource_exhausted("the request waited " + std::to_string(request->request.max_queue_ms) +
+                                  " ms without being started; the server is busy, try later"),
+               now_ns);
     }
   }
 }
@@ -201,20 +201,20 @@ void EngineCore::note_plan(const StepPlan& plan, int64_t now_ns) {
     if (!admission.resumed) request.cached_tokens = admission.cached_tokens;
     request.started_ns = std::min(request.started_ns, now_ns);
     observer_.request_event(request.request.id, {.time_ns = now_ns,
-                                       .kind = TraceEvent::Kind::kAdmitted,
-                                       .rows = static_cast<int32_t>(admission.cached_tokens),
-                                       .differs_at = static_cast<int32_t>(admission.match.differs_at),
-                                       .detail = match_end_name(admission.match.end).data()});
+                                                 .kind = TraceEvent::Kind::kAdmitted,
+                                                 .rows = static_cast<int32_t>(admission.cached_tokens),
+                                                 .differs_at = static_cast<int32_t>(admission.match.differs_at),
+                                                 .detail = match_end_name(admission.match.end).data()});
   }
   for (const PlanRow& row : plan.rows) {
     if (row.padding) continue;
     const Branch& branch = branches_.at(row.id);
     observer_.request_event(branch.request->request.id, {.time_ns = now_ns,
-                                               .kind = TraceEvent::Kind::kStep,
-                                               .choice = branch.choice,
-                                               .rows = row.rows,
-                                               .step_rows = static_cast<int32_t>(plan.tokens.size()),
-                                               .step_sequences = static_cast<int32_t>(plan.rows.size())});
+                                                         .kind = TraceEvent::Kind::kStep,
+                                                         .choice = branch.choice,
+                                                         .rows = row.rows,
+                                                         .step_rows = static_cast<int32_t>(plan.tokens.size()),
+                                                         .step_sequences = static_cast<int32_t>(plan.rows.size())});
   }
 }
 
@@ -288,8 +288,7 @@ bool EngineCore::take_tokens(LiveRequest& live, int32_t index, SampledSequence& 
     event.ids.push_back(token);
     ++choice.generated;
     event.ends_generation = stopped = ends_generation(live.request, token);
-    if (!stopped)
-      stopped = choice.text.push(token, event.text, choice.generated > live.request.sampling.min_tokens);
+    if (!stopped) stopped = choice.text.push(token, event.text, choice.generated > live.request.sampling.min_tokens);
     if (stopped) break;
   }
   sampled.tokens = event.ids;  // what was sampled behind the end is none of the text
@@ -419,9 +418,10 @@ void EngineCore::end(LiveRequest& live, int64_t now_ns) {
   event.error = error;
   const char* reason = error.ok() ? live.choices.front().finish_reason : failure_name(error);
   observer_.request_ended(event.timings, reason);
-  observer_.request_event(live.request.id, {.time_ns = now_ns,
-                                            .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed,
-                                            .detail = reason});
+  observer_.request_event(live.request.id,
+                          {.time_ns = now_ns,
+                           .kind = error.ok() ? TraceEvent::Kind::kFinished : TraceEvent::Kind::kFailed,
+                           .detail = reason});
   ends_.add(now_ns);
   const OnEvent on_event = std::move(live.on_event);
   requests_.erase(live.request.id);

@@ -34,8 +34,8 @@ class EngineCore {
  public:
   using OnEvent = std::function<void(Event event)>;
   // Guesses what follows `tokens`, the prompt and output of one choice of a request. Empty: no guess.
-  using Drafter = std::function<std::vector<int32_t>(const Request& request, int32_t choice,
-                                                     std::span<const int32_t> tokens)>;
+  using Drafter =
+      std::function<std::vector<int32_t>(const Request& request, int32_t choice, std::span<const int32_t> tokens)>;
 
   // The referenced objects outlive the core.
   EngineCore(std::unique_ptr<Scheduler> scheduler, Executor& executor, const Tokenizer& tokenizer,

@@ -9,6 +9,7 @@
 #include "engine/engine_core.h"
 #include "engine/loaded_model.h"
 #include "engine/model_setup.h"
+#include "engine/recording.h"
 #include "engine/runner.h"
 #include "engine/tokenizer_source.h"
 #include "model/model.h"
@@ -61,7 +62,8 @@ class LocalGenerator final : public Generator {
   std::vector<std::string> notes_;
 
   EngineObserver nobody_;
-  std::unique_ptr<Runner> runner_;  // null until loaded, as is the core
+  std::unique_ptr<Runner> runner_;               // null until loaded, as is the core
+  std::unique_ptr<RecordingExecutor> recorder_;  // null: nothing is recorded
   std::unique_ptr<EngineCore> core_;
 };
 
@@ -78,8 +80,8 @@ Result<std::unique_ptr<Generator>> LocalGenerator::open(const ModelOptions& opti
     generator->template_.emplace(std::move(parsed));
   }
   QUIRE_ASSIGN_OR_RETURN(generator->plan_, plan_memory(checkpoint, options, 1));
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
-  generator->device_description_ = device->description();
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options));
+  generator->device_description_ = sizes->description();
   return std::unique_ptr<Generator>(std::move(generator));
 }
 
@@ -118,12 +120,17 @@ Status LocalGenerator::load(const Progress& progress) {
   auto report = [&](double fraction) {
     if (progress) progress("loading weights", fraction);
   };
-  QUIRE_ASSIGN_OR_RETURN(auto loaded,
-                         load_model(*checkpoint_, config_, *tokenizer_, options_, std::move(limits), report));
+  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(*checkpoint_, config_, *tokenizer_, options_, limits, report));
   notes_ = std::move(loaded.notes);
   runner_ = std::make_unique<Runner>(std::move(loaded.model), kScoreRows);
+  if (!options_.record.empty()) {
+    const RecordedRun run = recorded_run(options_, runner_->model(), limits, kScoreRows);
+    QUIRE_ASSIGN_OR_RETURN(recorder_, RecordingExecutor::create(*runner_, options_.record, run));
+  }
+  Executor& executor = recorder_ ? static_cast<Executor&>(*recorder_) : *runner_;
   // One more than the context has slots: score() asks what follows a prompt that fills it.
-  core_ = std::make_unique<EngineCore>(std::move(scheduler), *runner_, *tokenizer_, request_limits(plan_.context + 1), nobody_);
+  core_ = std::make_unique<EngineCore>(std::move(scheduler), executor, *tokenizer_, request_limits(plan_.context + 1),
+                                       nobody_);
   return {};
 }
 

@@ -28,7 +28,7 @@ namespace quire {
 struct GenerateResult {
   std::vector<int32_t> ids;  // generated, without an ending EOS
   std::string text;
-  std::string finish_reason;  // "stop", "length" or "cancelled"
+  std::string finish_reason;   // "stop", "length" or "cancelled"
   RequestTimings timings;      // of no token: times to the end
   int64_t scalar_linears = 0;  // products whose weights have no kernel of the instruction set in use
 };

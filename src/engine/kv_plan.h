@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "device/device.h"
+#include "device/device_sizes.h"
 #include "engine/engine_options.h"
 #include "formats/checkpoint.h"
 #include "model/config.h"
@@ -27,7 +27,7 @@ struct KvPlan {
 };
 
 // Fails, with the numbers, when the budget has no room for one sequence of the context.
-Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device,
+Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, const DeviceSizes& sizes,
                        const EngineOptions& options);
 
 }  // namespace quire

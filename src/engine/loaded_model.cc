@@ -42,7 +42,7 @@ Result<std::string> head_note(Model& model, const Tokenizer& tokenizer, DType he
 
 std::string kv_fingerprint(const ModelOptions& options, const Model& model) {
   const Hash128 factors = siphash128(HashKey{}, std::as_bytes(model.k_factors()));
-  return options.model_path + "|" + model.device().description() + "|" + std::to_string(factors.low) + "-" +
+  return options.model_path + "|" + model.device().sizes().description() + "|" + std::to_string(factors.low) + "-" +
          std::to_string(factors.high);
 }
 

@@ -32,6 +32,7 @@ struct ModelOptions {
   std::optional<DType> head;         // repack the output head as this type; none: as stored
   std::string pack_cache;            // folder that packed weights are kept in; empty: none are
   int64_t context = 0;               // tokens; 0: the trained context, or less where memory is short
+  std::string record;                // file that the steps are written to (engine/recording.h); empty: none
 };
 
 }  // namespace quire

@@ -52,9 +52,7 @@ std::optional<KvType> kv_type(KvDtype dtype) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
+Result<CpuDeviceOptions> device_options(const ModelOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
     return invalid_argument("--threads " + std::to_string(options.threads) + ": give 1 to " +
                             std::to_string(kMaxThreads) + ", or 0 for the cores this process may use");
@@ -90,6 +88,18 @@ Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
   device.power_of_two_scales = options.power_of_two_scales;
   device.f32 = options.compute == ComputeMode::kF32;
   device.kv = kv_type(options.kv_dtype);
+  return device;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceSizes>> make_device_sizes(const ModelOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const CpuDeviceOptions device, device_options(options));
+  return make_cpu_device_sizes(device);
+}
+
+Result<std::unique_ptr<Device>> make_device(const ModelOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const CpuDeviceOptions device, device_options(options));
   return make_cpu_device(device);
 }
 

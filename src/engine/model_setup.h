@@ -14,7 +14,10 @@
 
 namespace quire {
 
-// The CPU device that the options ask for.
+// The sizes of the CPU device that the options ask for, without the device: what plans and descriptions need.
+Result<std::unique_ptr<DeviceSizes>> make_device_sizes(const ModelOptions& options);
+
+// The device itself, with its threads.
 Result<std::unique_ptr<Device>> make_device(const ModelOptions& options);
 
 // How its weights are loaded.

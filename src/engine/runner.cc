@@ -13,8 +13,9 @@ Runner::Runner(std::unique_ptr<Model> model, int64_t logit_rows)
 
 Result<StepResult> Runner::run(const StepPlan& plan, const StepSampling& sampling) {
   for (const PageMove& move : plan.moves) {
-    if (move.kind != PageMove::Kind::kCopy) return unsupported("the plan saves or loads pages, but there is no page store");
-    model_->kv().copy_page(move.group, move.from, move.to);
+    if (move.kind != PageMove::Kind::kCopy)
+      return unsupported("the plan saves or loads pages, but there is no page store");
+    model_->kv().copy_slots(move.group, move.from, move.to, move.slots);
   }
   StepInput input;
   for (size_t i = 0; i < plan.rows.size(); ++i) {

@@ -19,6 +19,7 @@
 #include "engine/kv_plan.h"
 #include "engine/loaded_model.h"
 #include "engine/model_setup.h"
+#include "engine/recording.h"
 #include "engine/runner.h"
 #include "engine/tokenizer_source.h"
 #include "model/registry.h"
@@ -58,7 +59,9 @@ class ServingEngine final : public Engine {
   const RequestLimits& limits() const override { return limits_; }
   const KvPlan& plan() const override { return plan_; }
   std::string describe_json() const override;
-  Result<std::string> trace_json(std::string_view request_id) const override { return observer_.timeline().json(request_id); }
+  Result<std::string> trace_json(std::string_view request_id) const override {
+    return observer_.timeline().json(request_id);
+  }
   std::string metrics_text() const override { return observer_.metrics().text(); }
 
  private:
@@ -85,8 +88,9 @@ class ServingEngine final : public Engine {
   RequestLimits limits_;
   ServingObserver observer_;
 
-  std::unique_ptr<Runner> runner_;        // engine thread
-  std::unique_ptr<Scheduler> scheduler_;  // until the core takes it
+  std::unique_ptr<Runner> runner_;               // engine thread
+  std::unique_ptr<RecordingExecutor> recorder_;  // the same; null: nothing is recorded
+  std::unique_ptr<Scheduler> scheduler_;         // until the core takes it
 
   Inbox inbox_;
   mutable std::mutex mutex_;  // load_error_, load_notes_
@@ -94,7 +98,7 @@ class ServingEngine final : public Engine {
   std::vector<std::string> load_notes_;
 
   std::atomic<State> state_{State::kLoading};
-  std::atomic<int64_t> live_{0};     // submitted, terminal event not yet delivered
+  std::atomic<int64_t> live_{0};  // submitted, terminal event not yet delivered
   std::atomic<int64_t> running_{0};
   std::atomic<double> requests_per_second_{0};
   std::atomic<int> active_threads_{0};
@@ -117,9 +121,9 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
     QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(*source));
     engine->template_.emplace(std::move(parsed));
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options.model));
-  engine->device_description_ = device->description();
-  QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *device, options));
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options.model));
+  engine->device_description_ = sizes->description();
+  QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *sizes, options));
 
   KvCacheConfig cache = kv_cache_config(engine->config_, engine->plan_.pages, engine->plan_.context);
   cache.layout = options.kv_layout;
@@ -152,7 +156,8 @@ void ServingEngine::drain() { state_.store(State::kDraining); }
 int64_t ServingEngine::retry_after_s() const {
   const double rate = requests_per_second_.load();
   if (rate <= 0) return 1;
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(static_cast<double>(inbox_.waiting().requests + 1) / rate)), 1, 600);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(static_cast<double>(inbox_.waiting().requests + 1) / rate)),
+                             1, 600);
 }
 
 Status ServingEngine::submit(Request request, OnEvent on_event) {
@@ -178,7 +183,8 @@ void ServingEngine::run() {
     state_.store(State::kFailed);
     return;
   }
-  EngineCore core(std::move(scheduler_), *runner_, *tokenizer_, limits_, observer_);
+  Executor& executor = recorder_ ? static_cast<Executor&>(*recorder_) : *runner_;
+  EngineCore core(std::move(scheduler_), executor, *tokenizer_, limits_, observer_);
   State loading = State::kLoading;
   state_.compare_exchange_strong(loading, State::kReady);  // unless it already drains
   serve(core);
@@ -189,14 +195,18 @@ Status ServingEngine::load() {
   limits.workspace = {.max_rows = options_.scheduler.max_step_rows, .max_context = plan_.context};
   limits.kv_pages = plan_.pages;
   limits.touch_kv = false;
-  QUIRE_ASSIGN_OR_RETURN(auto loaded,
-                         load_model(*checkpoint_, config_, *tokenizer_, options_.model, std::move(limits), nullptr));
+  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(*checkpoint_, config_, *tokenizer_, options_.model, limits, nullptr));
   {
     const std::lock_guard lock(mutex_);
     load_notes_ = std::move(loaded.notes);
   }
   scheduler_->set_fingerprint(kv_fingerprint(options_.model, *loaded.model));
-  runner_ = std::make_unique<Runner>(std::move(loaded.model), std::max(options_.scheduler.max_seqs, kScoreRows));
+  const int64_t logit_rows = std::max(options_.scheduler.max_seqs, kScoreRows);
+  runner_ = std::make_unique<Runner>(std::move(loaded.model), logit_rows);
+  if (!options_.model.record.empty()) {
+    const RecordedRun run = recorded_run(options_.model, runner_->model(), limits, logit_rows);
+    QUIRE_ASSIGN_OR_RETURN(recorder_, RecordingExecutor::create(*runner_, options_.model.record, run));
+  }
   loaded_bytes_.store(anonymous_memory_bytes());
   return {};
 }

@@ -25,7 +25,7 @@ struct SamplingStart {
 
 // For one row of the plan.
 struct RowSampling {
-  int32_t logprobs = -1;               // of each sampled token, and so many of the likeliest beside it; -1: none
+  int32_t logprobs = -1;                // of each sampled token, and so many of the likeliest beside it; -1: none
   std::vector<int32_t> prompt_targets;  // prompt tokens that follow the first logit rows: their log-probabilities too
 };
 

@@ -77,8 +77,8 @@ void add_once(std::vector<WeightType>& types, const WeightType& type) {
 // One row of the table, without what fits beside it.
 class Count {
  public:
-  Count(const Checkpoint& checkpoint, const ModelConfig& config, const Device& device)
-      : checkpoint_(checkpoint), config_(config), device_(device) {}
+  Count(const Checkpoint& checkpoint, const ModelConfig& config, const DeviceSizes& sizes)
+      : checkpoint_(checkpoint), config_(config), sizes_(sizes) {}
 
   WhatIf::Weights of(const Scheme& scheme, int64_t context) {
     WhatIf::Weights weights;
@@ -100,7 +100,7 @@ class Count {
       const std::string name = wanted.has_value() ? std::string(dtype_info(type.dtype).name) : tensor.type_name();
       const int64_t bytes = wanted.has_value() ? stored_bytes(type, tensor.rows(), tensor.columns()) : tensor.bytes;
       weights.file_bytes += bytes;
-      if (is_head || !is_embedding) weights.packed_bytes += device_.packed_bytes(type, tensor.rows(), tensor.columns());
+      if (is_head || !is_embedding) weights.packed_bytes += sizes_.packed_bytes(type, tensor.rows(), tensor.columns());
       if (is_embedding) embedding = name;
       if (is_head) {
         head = name;
@@ -114,7 +114,7 @@ class Count {
     weights.bits = 8.0 * static_cast<double>(weights.layer_bytes) / static_cast<double>(std::max<int64_t>(values, 1));
     weights.tables = embedding == head || config_.tied_embeddings ? head : embedding + ", " + head;
     const WorkspaceLimits limits = {.max_rows = step_rows(context), .max_context = context};
-    weights.other_bytes = Workspace::bytes(config_, readers, limits, device_) + kProgramBytes +
+    weights.other_bytes = Workspace::bytes(config_, readers, limits, sizes_) + kProgramBytes +
                           Runner::logits_bytes(config_.vocab_size, kScoreRows) + tokenizer_bytes(config_.vocab_size);
     return weights;
   }
@@ -122,14 +122,14 @@ class Count {
  private:
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
-  const Device& device_;
+  const DeviceSizes& sizes_;
 };
 
-WhatIf::Kv kv_of(const ModelConfig& config, const Device& device, std::string name, int64_t context) {
+WhatIf::Kv kv_of(const ModelConfig& config, const DeviceSizes& sizes, std::string name, int64_t context) {
   WhatIf::Kv kv;
   kv.name = std::move(name);
   for (const KvGroup& group : config.kv_groups) {
-    const int64_t page = KvStore::page_bytes(config, group, device);
+    const int64_t page = KvStore::page_bytes(config, group, sizes);
     kv.bytes_per_token += page / kPageTokens;
     kv.bytes_per_sequence += page * pages_per_sequence(group, context);
   }
@@ -155,11 +155,11 @@ Result<WhatIf> what_if(const Checkpoint& checkpoint, const ModelOptions& options
   for (const auto& [name, dtype] : {std::pair("bf16 KV", KvDtype::kBf16), std::pair("int8 KV", KvDtype::kInt8)}) {
     ModelOptions other = options;
     other.kv_dtype = dtype;
-    QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(other));
-    result.kv.push_back(kv_of(config, *device, name, result.context));
+    QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(other));
+    result.kv.push_back(kv_of(config, *sizes, name, result.context));
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
-  Count count(checkpoint, config, *device);
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options));
+  Count count(checkpoint, config, *sizes);
   for (const Scheme& scheme : schemes()) {
     WhatIf::Weights weights = count.of(scheme, result.context);
     const int64_t left = result.available_bytes - weights.packed_bytes - weights.other_bytes;

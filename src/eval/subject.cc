@@ -25,11 +25,11 @@ ModelLimits limits_for(const ModelConfig& config, int64_t window) {
   return limits;
 }
 
-std::vector<std::string> kernels_of(const Checkpoint& checkpoint, const Device& device) {
+std::vector<std::string> kernels_of(const Checkpoint& checkpoint, const DeviceSizes& sizes) {
   std::set<std::string> seen;
   for (const TensorRef& tensor : checkpoint.tensors()) {
     if (tensor.rank < 2) continue;
-    const std::string kernel = device.kernel_name(tensor.type());
+    const std::string kernel = sizes.kernel_name(tensor.type());
     seen.insert(tensor.type_name() + ": " + (kernel.empty() ? "scalar decode" : kernel));
   }
   return {seen.begin(), seen.end()};
@@ -56,9 +56,9 @@ Result<std::unique_ptr<EvalSubject>> EvalSubject::open(const ModelOptions& optio
   QUIRE_ASSIGN_OR_RETURN(subject->config_, configure_model(checkpoint.hparams()));
   QUIRE_RETURN_IF_ERROR(check_head(subject->config_, checkpoint, options.head));
   QUIRE_ASSIGN_OR_RETURN(subject->tokenizer_, load_tokenizer(checkpoint));
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options));
-  subject->compute_summary_ = device->description();
-  subject->kernels_ = kernels_of(checkpoint, *device);
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options));
+  subject->compute_summary_ = sizes->description();
+  subject->kernels_ = kernels_of(checkpoint, *sizes);
   return subject;
 }
 
@@ -67,13 +67,13 @@ Result<int64_t> EvalSubject::planned_bytes(int64_t window) const {
     return out_of_range(options_.model_path + ": a window of " + std::to_string(window) +
                         " tokens; this model was trained for at most " + std::to_string(config_.context_length));
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto device, make_device(options_));
+  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options_));
   const ModelLimits limits = limits_for(config_, window);
   int64_t bytes =
-      weight_bytes(config_, *checkpoint_, options_.head, *device) + tokenizer_bytes(config_.vocab_size) +
-      Workspace::bytes(config_, linear_readers(config_, *checkpoint_, options_.head), limits.workspace, *device);
+      weight_bytes(config_, *checkpoint_, options_.head, *sizes) + tokenizer_bytes(config_.vocab_size) +
+      Workspace::bytes(config_, linear_readers(config_, *checkpoint_, options_.head), limits.workspace, *sizes);
   for (size_t g = 0; g < config_.kv_groups.size(); ++g)
-    bytes += limits.kv_pages[g] * KvStore::page_bytes(config_, config_.kv_groups[g], *device);
+    bytes += limits.kv_pages[g] * KvStore::page_bytes(config_, config_.kv_groups[g], *sizes);
   return bytes;
 }
 

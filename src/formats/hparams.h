@@ -1,6 +1,6 @@
 // The hyper-parameters of a decoder-only transformer as its checkpoint states them, whatever the file format.
 //
-// Filled by the format adapters (gguf_hparams.cc, hf_hparams.cc), which also validate: every number here is in a
+// Filled by the format adapters (gguf_hparams.cc, hf_config.cc), which also validate: every number here is in a
 // sane range, heads divide, vectors have one entry a layer. model/ derives its ModelConfig from it.
 #pragma once
 

@@ -11,7 +11,6 @@ constexpr int64_t kMaxVocab = int64_t{1} << 24;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 constexpr int64_t kMaxHeads = 4096;
-constexpr int64_t kMaxHeadDim = 512;
 
 Status check_range(const std::string& where, std::string_view what, int64_t value, int64_t max) {
   if (value >= 1 && value <= max) return {};
@@ -100,7 +99,7 @@ Status check_hparams(const Hparams& h, const std::string& where) {
   QUIRE_RETURN_IF_ERROR(check_range(where, "number of layers", h.layers, kMaxLayers));
   QUIRE_RETURN_IF_ERROR(check_range(where, "number of query heads", h.heads, kMaxHeads));
   QUIRE_RETURN_IF_ERROR(check_range(where, "number of key heads", h.kv_heads, kMaxHeads));
-  QUIRE_RETURN_IF_ERROR(check_range(where, "head size", h.head_dim, kMaxHeadDim));
+  QUIRE_RETURN_IF_ERROR(check_range(where, "head size", h.head_dim, kMaxReadHeadDim));
   QUIRE_RETURN_IF_ERROR(check_positive(where, "norm epsilon", h.rms_norm_eps));
   QUIRE_RETURN_IF_ERROR(check_attention(where, h));
   QUIRE_RETURN_IF_ERROR(check_rope(where, h.rope, h.rope_dim));

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Model>> Model::load(const Checkpoint& checkpoint, const M
 
 Result<std::unique_ptr<Model>> Model::share(const Model& owner, std::unique_ptr<Device> device,
                                             const ModelLimits& limits) {
-  QUIRE_CHECK(device->layout() == owner.device_->layout());
+  QUIRE_CHECK(device->sizes().layout() == owner.device_->sizes().layout());
   std::unique_ptr<Model> model(new Model(owner.checkpoint_, owner.config_, std::move(device)));
   model->weights_.embedding = owner.weights_.embedding;
   model->weights_.output_norm = owner.weights_.output_norm;

@@ -68,8 +68,8 @@ bool write_all(int fd, const std::byte* from, int64_t bytes) {
 }  // namespace
 
 Result<PackedFile> PackedFile::of(const std::string& path, const Checkpoint& checkpoint, std::optional<DType> head,
-                                  const Device& device) {
-  std::string what = "layout " + std::string(device.layout()) + "\n";
+                                  const DeviceSizes& sizes) {
+  std::string what = "layout " + std::string(sizes.layout()) + "\n";
   QUIRE_ASSIGN_OR_RETURN(const std::string files, file_versions(checkpoint.files()));
   what += files;
   what += "head " + (head.has_value() ? std::string(dtype_info(*head).name) : "as stored") + "\n";

@@ -20,7 +20,7 @@ class PackedFile {
  public:
   // The file at `path`, there or not, for these weights.
   static Result<PackedFile> of(const std::string& path, const Checkpoint& checkpoint, std::optional<DType> head,
-                               const Device& device);
+                               const DeviceSizes& sizes);
 
   // Fills `memory` on the device's threads. False: there is no such file yet, or it holds something else.
   Result<bool> read(Device& device, Buffer& memory) const;

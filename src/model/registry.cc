@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "device/device_sizes.h"
+#include "formats/hparams_check.h"
 #include "model/arch/families.h"
 
 namespace quire {
@@ -19,9 +21,9 @@ constexpr Family kFamilies[] = {
     {"gemma3", arch::gemma3},
 };
 
-// Largest head dimension the attention kernels hold in registers and stack, and most heads that share a KV head.
-constexpr int64_t kMaxHeadDim = 512;
-constexpr int64_t kMaxGroup = 32;
+constexpr int64_t kMaxGroup = 32;  // heads that share a KV head, at most
+
+static_assert(kMaxReadHeadDim == kMaxHeadDim, "heads that files are read with, and that attention takes");
 
 }  // namespace
 

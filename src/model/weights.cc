@@ -104,7 +104,7 @@ Status check_head(const ModelConfig& config, const Checkpoint& checkpoint, std::
 }
 
 int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head,
-                     const Device& device) {
+                     const DeviceSizes& sizes) {
   ModelWeights weights = empty_weights(config);
   Arena count;
   visit_weights(
@@ -112,7 +112,7 @@ int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, st
       [&](const TensorRef* tensor, LinearWeight& weight) {
         if (tensor == nullptr) return;
         const WeightType type = &weight == &weights.head && head ? *head : tensor->type();
-        count.take<std::byte>(device.packed_bytes(type, tensor->rows(), tensor->columns()));
+        count.take<std::byte>(sizes.packed_bytes(type, tensor->rows(), tensor->columns()));
       },
       [&](const TensorRef* tensor, const float*&) {
         if (tensor != nullptr) count.take<float>(tensor->rows() * tensor->columns());
@@ -123,11 +123,11 @@ int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, st
 Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, const WeightOptions& options,
                                   Device& device, const std::function<void(double)>& progress) {
   ModelWeights weights = empty_weights(config);
-  const int64_t total = weight_bytes(config, checkpoint, options.head, device);
+  const int64_t total = weight_bytes(config, checkpoint, options.head, device.sizes());
   QUIRE_ASSIGN_OR_RETURN(weights.memory, Buffer::allocate(total, "the weights"));
   std::optional<PackedFile> file;
   if (!options.packed_file.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(file, PackedFile::of(options.packed_file, checkpoint, options.head, device));
+    QUIRE_ASSIGN_OR_RETURN(file, PackedFile::of(options.packed_file, checkpoint, options.head, device.sizes()));
     QUIRE_ASSIGN_OR_RETURN(weights.from_packed_file, file->read(device, weights.memory));
   }
   const bool packed = weights.from_packed_file;
@@ -140,7 +140,7 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
         if (!packed) checked = check_codes(*tensor, device, checkpoint.path());
         const LinearSource source = linear_source(*tensor);
         const WeightType type = &weight == &weights.head && options.head ? *options.head : source.type;
-        auto* memory = arena.take<std::byte>(device.packed_bytes(type, source.n, source.k));
+        auto* memory = arena.take<std::byte>(device.sizes().packed_bytes(type, source.n, source.k));
         if (packed) {
           weight = {.type = type, .n = source.n, .k = source.k, .data = memory};
           if (type.ordered) weight.order = source.order;
@@ -168,7 +168,8 @@ Result<LinearWeight> pack_stored_head(const ModelConfig& config, const Checkpoin
                                       Buffer& memory) {
   const TensorRef& tensor = head_tensor(config, checkpoint);
   QUIRE_ASSIGN_OR_RETURN(
-      memory, Buffer::allocate(device.packed_bytes(tensor.type(), tensor.rows(), tensor.columns()), "the stored head"));
+      memory,
+      Buffer::allocate(device.sizes().packed_bytes(tensor.type(), tensor.rows(), tensor.columns()), "the stored head"));
   return device.pack(linear_source(tensor), memory.data());
 }
 

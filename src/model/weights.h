@@ -58,9 +58,9 @@ Status check_head(const ModelConfig& config, const Checkpoint& checkpoint, std::
 
 // Bytes that load_weights will allocate.
 int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head,
-                     const Device& device);
+                     const DeviceSizes& sizes);
 
-// Packs every matrix, or reads what an earlier load packed; `progress` hears the fraction done. The checkpoint has been
+// Packs every matrix, or reads what an earlier load packed; `progress` receives the fraction done. The checkpoint has been
 // validated against its Hparams, the head by check_head.
 Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, const WeightOptions& options,
                                   Device& device, const std::function<void(double)>& progress);

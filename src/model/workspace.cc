@@ -7,8 +7,8 @@ namespace quire {
 namespace {
 
 // With a null `device` nothing is made, memory is only counted.
-void lay_out(const ModelConfig& config, const LinearReaders& readers, const Device& sizes, Device* device, Arena& arena,
-             Workspace& w) {
+void lay_out(const ModelConfig& config, const LinearReaders& readers, const DeviceSizes& sizes, Device* device,
+             Arena& arena, Workspace& w) {
   const int64_t rows = w.limits.max_rows;
   const HeadShape& shape = config.heads;
   auto activations = [&](int64_t k, const std::vector<WeightType>& types) -> std::unique_ptr<Activations> {
@@ -34,11 +34,11 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
 }  // namespace
 
 int64_t Workspace::bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits,
-                         const Device& device) {
+                         const DeviceSizes& sizes) {
   Workspace counted;
   counted.limits = limits;
   Arena arena;
-  lay_out(config, readers, device, nullptr, arena, counted);
+  lay_out(config, readers, sizes, nullptr, arena, counted);
   return arena.used();
 }
 
@@ -46,10 +46,11 @@ Result<Workspace> Workspace::create(const ModelConfig& config, const LinearReade
                                     const WorkspaceLimits& limits, Device& device) {
   Workspace workspace;
   workspace.limits = limits;
-  QUIRE_ASSIGN_OR_RETURN(workspace.memory, Buffer::allocate(bytes(config, readers, limits, device), "the workspace"));
+  QUIRE_ASSIGN_OR_RETURN(workspace.memory,
+                         Buffer::allocate(bytes(config, readers, limits, device.sizes()), "the workspace"));
   std::memset(workspace.memory.data(), 0, static_cast<size_t>(workspace.memory.size()));
   Arena arena(workspace.memory.data());
-  lay_out(config, readers, device, &device, arena, workspace);
+  lay_out(config, readers, device.sizes(), &device, arena, workspace);
   return workspace;
 }
 

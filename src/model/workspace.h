@@ -21,7 +21,7 @@ struct WorkspaceLimits {
 
 struct Workspace {
   static int64_t bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits,
-                       const Device& device);
+                       const DeviceSizes& sizes);
   static Result<Workspace> create(const ModelConfig& config, const LinearReaders& readers,
                                   const WorkspaceLimits& limits, Device& device);
 

@@ -37,7 +37,7 @@ class ExactLayer {
       source.n = parts.tensor(linear).rows();
       source.k = k;
       source.row = [&](int64_t row) { return reinterpret_cast<const std::byte*>(values.data() + row * k); };
-      auto memory = Buffer::allocate(device.packed_bytes(source.type, source.n, k), "a test");
+      auto memory = Buffer::allocate(device.sizes().packed_bytes(source.type, source.n, k), "a test");
       EXPECT_TRUE(memory.ok());
       memory_.push_back(std::move(*memory));
       *packed[static_cast<size_t>(linear)] = device.pack(source, memory_.back().data());

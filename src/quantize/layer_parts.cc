@@ -99,8 +99,8 @@ std::vector<float>* LayerParts::vector(std::string_view name) {
 }
 
 Status LayerParts::pack(Linear& linear, const LinearSource& source) {
-  QUIRE_ASSIGN_OR_RETURN(
-      linear.memory, Buffer::allocate(device_.packed_bytes(source.type, source.n, source.k), "the weights of a layer"));
+  QUIRE_ASSIGN_OR_RETURN(linear.memory, Buffer::allocate(device_.sizes().packed_bytes(source.type, source.n, source.k),
+                                                         "the weights of a layer"));
   linear.packed = device_.pack(source, linear.memory.data());
   return {};
 }

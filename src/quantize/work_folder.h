@@ -1,5 +1,5 @@
 // What a quantization has done so far, in a folder beside its output ("OUT.work"): each finished layer and the residual
-// stream after it, so that a run that was stopped is gone on with. Removed when the output is complete.
+// stream after it, so that a stopped run is resumed. Removed when the output is complete.
 //
 // The files are safetensors, each written under its name only when it is whole. Thread: one caller.
 #pragma once
@@ -15,7 +15,7 @@ namespace quire {
 
 class WorkFolder {
  public:
-  // `settings` describe everything that the result depends on. An existing folder with the same settings is gone on with;
+  // `settings` describe everything that the result depends on. An existing folder with the same settings is resumed;
   // with others it is an error that says so, and so are files of somebody else in it.
   static Result<WorkFolder> open(const std::string& path, const std::string& settings);
 

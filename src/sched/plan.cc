@@ -25,7 +25,11 @@ const StepPlan& Scheduler::plan(int64_t now_ns) {
   const bool prompts = choice.mix || prompt_work;
   const bool with_decodes = choice.mix || !prompt_work;
 
-  deal_rows({.decodes = with_decodes, .prompts = prompts, .candidates = candidates, .draft_rows = choice.draft_rows, .prompt_rows = choice.prompt_rows});
+  deal_rows({.decodes = with_decodes,
+             .prompts = prompts,
+             .candidates = candidates,
+             .draft_rows = choice.draft_rows,
+             .prompt_rows = choice.prompt_rows});
   const bool all_kept = reserve_running();
   granted_ = 0;
   if (prompts && all_kept) {

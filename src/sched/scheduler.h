@@ -48,11 +48,11 @@ namespace quire {
 
 struct SchedulerConfig {
   PolicyConfig policy = {};
-  int64_t max_seqs = 32;                // running at once
-  int64_t max_step_rows = 512;          // at least max_seqs
+  int64_t max_seqs = 32;        // running at once
+  int64_t max_step_rows = 512;  // at least max_seqs
   QueueLimits queue = {};
-  int64_t aging_ns = 10'000'000'000;    // waiting that is worth one priority level
-  bool project_peak = true;             // else a sequence starts as soon as there are pages for its first rows
+  int64_t aging_ns = 10'000'000'000;  // waiting that is worth one priority level
+  bool project_peak = true;           // else a sequence starts as soon as there are pages for its first rows
 };
 
 // What was sampled for one sequence: the tokens in order, one more than the drafts that were accepted.

@@ -64,9 +64,9 @@ Status check_shape(const StepPlan& plan) {
   }
   int64_t rows = 0;
   for (const PlanRow& row : plan.rows) {
-    if (row.rows < 1 || row.first_position < 0 || row.samples < 0 || row.draft_rows < 0 ||
-        row.draft_rows >= row.rows || row.logit_rows < 0 || row.logit_rows > row.rows ||
-        (row.samples > 0 && row.logit_rows <= row.draft_rows) || (row.draft_rows > 0 && row.samples != 1)) {
+    if (row.rows < 1 || row.first_position < 0 || row.samples < 0 || row.draft_rows < 0 || row.draft_rows >= row.rows ||
+        row.logit_rows < 0 || row.logit_rows > row.rows || (row.samples > 0 && row.logit_rows <= row.draft_rows) ||
+        (row.draft_rows > 0 && row.samples != 1)) {
       return contradiction("the rows of sequence " + std::to_string(row.id) + " contradict each other");
     }
     rows += row.rows;

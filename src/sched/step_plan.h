@@ -43,7 +43,7 @@ struct StepPlan {
     int64_t lost_tokens = 0;
   };
 
-  int32_t groups = 0;           // KV groups
+  int32_t groups = 0;  // KV groups
   std::vector<PlanRow> rows;
   std::vector<int32_t> tokens;  // of all rows, in order
   // The page tables of rows[i] in group g are pages[page_offsets[i * groups + g]] up to the next offset: the page of tokens

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 
 namespace quire {
 namespace {

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <utility>
 
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 #include "server/random_id.h"
 
 namespace quire {

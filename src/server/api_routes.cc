@@ -2,9 +2,9 @@
 #include <ctime>
 #include <utility>
 
+#include "json/json_writer.h"
 #include "server/api_handler.h"
 #include "server/field_reader.h"
-#include "server/json_writer.h"
 #include "server/random_id.h"
 
 namespace quire {

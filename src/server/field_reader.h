@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/options.h"
+#include "json/json_value.h"
 #include "server/api_error.h"
-#include "server/json_value.h"
 
 namespace quire {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 #include "server/sse.h"
 #include "text/utf8.h"
 

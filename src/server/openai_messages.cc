@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
+#include "json/json_writer.h"
 #include "server/field_reader.h"
-#include "server/json_writer.h"
 #include "server/openai_request.h"
 
 namespace quire {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "engine/sampling_defaults.h"
+#include "json/json_writer.h"
 #include "server/field_reader.h"
-#include "server/json_writer.h"
 
 namespace quire {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Types and ranges of the sampling options come from the options table (base/options.h). A field that is unknown, or
 // known but not supported and set so that it would change the answer, is an error that names it; with `lenient` it is
-// left out of account and listed in `ignored`. Pure functions, any thread.
+// ignored, and listed in `ignored`. Pure functions, any thread.
 // Source: OpenAI's API reference; vLLM's documentation for the extensions (docs/api.md lists all fields).
 #pragma once
 
@@ -15,8 +15,8 @@
 #include "base/options.h"
 #include "engine/request.h"
 #include "formats/hparams.h"
+#include "json/json_value.h"
 #include "server/api_error.h"
-#include "server/json_value.h"
 
 namespace quire {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/tokenizer_source.h"
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 
 namespace quire {
 namespace {

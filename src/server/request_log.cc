@@ -9,7 +9,7 @@
 #include <ctime>
 #include <utility>
 
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 
 namespace quire {
 namespace {

@@ -171,9 +171,9 @@ def test_tokenize_for_people():
 def test_bad_lines_are_answered_and_passed_over():
     deep = '{"text": ' + "[" * 100000 + "]" * 100000 + "}"
     good = {"text": "go on"}
-    bad = [("", "not JSON"), ("{", "not JSON"), ("[]", "one JSON object"), ('{"text": 5}', '"text" must be a text'),
+    bad = [("", "not valid JSON"), ("{", "not valid JSON"), ("[]", "one JSON object"), ('{"text": 5}', '"text" must be a text'),
            ("{}", 'no "text"'), ('{"text": "a", "tex": 1}', '"tex"'), ('{"text": "a", "add_special": 1}', '"add_special"'),
-           (deep, "nests"), ('{"text": "\\ud800"}', "not JSON")]
+           (deep, "nests"), ('{"text": "a", "text": "b"}', '"text" twice'), ('{"text": "\\ud800"}', "not valid JSON")]
     requests = [good] + [line for line, _ in bad] + [good]
     answers = jsonl("tokenize", requests, "-m", LLAMA)
     for (line, says), answer in zip(bad, answers[1:-1]):
@@ -186,7 +186,7 @@ def test_bad_lines_are_answered_and_passed_over():
 def test_invalid_bytes_in_a_line():
     outcome = succeed("tokenize", "-m", LLAMA, "--jsonl", stdin=b'{"text": "\xff\xfe"}\n{"text": "a"}\n')
     first, second = map(json.loads, outcome.out.splitlines())
-    assert "not JSON" in first["error"] and second["ids"], outcome
+    assert "not valid JSON" in first["error"] and second["ids"], outcome
 
 
 # --- template -------------------------------------------------------------------------------------------------

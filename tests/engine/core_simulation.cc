@@ -202,7 +202,8 @@ class CoreSimulation {
     added.submitted_ns = now_ns_;
     added.choices.resize(static_cast<size_t>(request.choices));
     clients_[request.id] = std::move(client);
-    const Status status = core_->submit(request, [this, &added](Event event) { guarded([&] { hear(added, event); }); }, now_ns_);
+    const Status status = core_->submit(
+        request, [this, &added](Event event) { guarded([&] { hear(added, event); }); }, now_ns_);
     rethrow();
     if (!status.ok()) {
       ++totals_.refused;
@@ -280,7 +281,8 @@ class CoreSimulation {
     require(choice.finish_reason.empty(), "an event after the choice was finished");
     choice.ids.insert(choice.ids.end(), event.ids.begin(), event.ids.end());
     choice.text += event.text;
-    require(event.logprobs.size() == (client.request.logprobs >= 0 ? event.ids.size() : 0), "log-probabilities miscounted");
+    require(event.logprobs.size() == (client.request.logprobs >= 0 ? event.ids.size() : 0),
+            "log-probabilities miscounted");
     for (const TokenLogprob& token : event.prompt_logprobs) client.prompt_logprobs.push_back(token.logprob);
     if (event.kind == Event::Kind::kChoiceFinished) {
       choice.finish_reason = event.finish_reason;
@@ -319,7 +321,8 @@ class CoreSimulation {
       double sum = 0;
       for (const float value : logits) sum += std::exp(static_cast<double>(value));
       const double wanted = static_cast<double>(logits[static_cast<size_t>(prompt[i + 1])]) - std::log(sum);
-      require(std::abs(static_cast<double>(client.prompt_logprobs[i]) - wanted) < 1e-4, "a prompt token's score is wrong");
+      require(std::abs(static_cast<double>(client.prompt_logprobs[i]) - wanted) < 1e-4,
+              "a prompt token's score is wrong");
     }
     ++totals_.prompt_scores;
   }

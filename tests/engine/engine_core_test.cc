@@ -42,7 +42,8 @@ class CoreTest : public ::testing::Test {
     return request;
   }
   Status submit(const Request& request) {
-    return core_->submit(request, [this, id = request.id](const Event& event) { events_[id].push_back(event); }, now_ns_);
+    return core_->submit(
+        request, [this, id = request.id](const Event& event) { events_[id].push_back(event); }, now_ns_);
   }
   bool step() {
     return core_->step([this] { return now_ns_ += kMillisecond; });
@@ -187,7 +188,8 @@ class BrokenExecutor final : public Executor {
     for (const PlanRow& row : plan.rows) {
       RowResult& one = result.rows.emplace_back();
       for (int32_t j = 0; j < row.samples; ++j)
-        one.sequences.push_back({.id = row.id + j, .tokens = {}, .logprobs = {}, .status = corrupt("no logit is finite")});
+        one.sequences.push_back(
+            {.id = row.id + j, .tokens = {}, .logprobs = {}, .status = corrupt("no logit is finite")});
     }
     return result;
   }

@@ -24,6 +24,7 @@ struct Variation {
   int threads = 1;
   KvLayout layout = KvLayout::kPaged;
   int64_t max_step_rows = 512;
+  bool drafts = false;  // some right, some wrong
 };
 
 constexpr Variation kVariations[] = {
@@ -36,6 +37,8 @@ constexpr Variation kVariations[] = {
     {.name = "static, padded", .policy = PolicyKind::kStaticPadded},
     {.name = "small steps", .max_step_rows = 40},
     {.name = "few pages, so preemptions", .kv_tokens = 528, .max_step_rows = 64},
+    {.name = "drafts", .drafts = true},
+    {.name = "drafts and few pages", .kv_tokens = 528, .threads = 2, .max_step_rows = 64, .drafts = true},
     {.name = "contiguous pages", .prefix_caching = false, .layout = KvLayout::kContiguous},
 };
 
@@ -97,6 +100,17 @@ void expect_equal(const Heard& got, const Heard& want, const std::string& what) 
   EXPECT_TRUE(same_bits(got.prompt_logprobs, want.prompt_logprobs)) << what << ": prompt log-probabilities";
 }
 
+// Guesses up to five tokens from what the choice got alone, each right with probability 3/4.
+EngineCore::Drafter drafter_from(const std::map<std::string, Heard>& alone, std::mt19937_64& random) {
+  return [&alone, &random](const Request& request, int32_t choice, std::span<const int32_t> tokens) {
+    const std::vector<int32_t>& ids = alone.at(request.id).choices[static_cast<size_t>(choice)].ids;
+    std::vector<int32_t> guess;
+    for (size_t i = tokens.size() - request.prompt.size(); i < ids.size() && guess.size() < 5; ++i)
+      guess.push_back(random() % 4 != 0 ? ids[i] : (ids[i] + 1) % 100);
+    return guess;
+  };
+}
+
 void check_model(const std::string& path, KvType kv, int count, int64_t context, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Request> requests;
@@ -114,6 +128,7 @@ void check_model(const std::string& path, KvType kv, int count, int64_t context,
   for (const Variation& variation : kVariations) {
     auto engine = TestEngine::create(engine_options(path, variation, kv, context));
     ASSERT_TRUE(engine.ok()) << variation.name << ": " << engine.status().message();
+    if (variation.drafts) (*engine)->core().set_drafter(drafter_from(alone, random));
     // In two waves, so that the second finds the cache warm and the first still running.
     for (size_t i = 0; i < requests.size(); ++i) {
       const Status accepted = (*engine)->submit(requests[i]);
@@ -134,6 +149,10 @@ void check_model(const std::string& path, KvType kv, int count, int64_t context,
     // So many requests do not fit; of fewer, the seed may have drawn short ones.
     if (variation.kv_tokens < kPlentyOfTokens && count >= kManyRequests) {
       EXPECT_GT(counters.preemptions, 0) << variation.name << ", seed " << seed;
+    }
+    if (variation.drafts) {
+      EXPECT_GT(counters.accepted_tokens, 0) << variation.name;
+      EXPECT_GT(counters.drafted_tokens, counters.accepted_tokens) << variation.name;
     }
     if (variation.prefix_caching) EXPECT_GT(counters.prefix_hit_tokens, 0) << variation.name;
   }

@@ -138,7 +138,7 @@ TEST(Api, RefusesBadRequestsByName) {
       {kCompletions, R"({"prompt":{"a":1}})", 400, "\"param\":\"prompt\""},
       {kCompletions, R"({"prompt":[1,-2]})", 400, "\"param\":\"prompt\""},
       {kCompletions, R"({"prompt":[]})", 400, "\"param\":\"prompt\""},
-      {kCompletions, R"({"prompt":""})", 400, "holds no token"},
+      {kCompletions, R"({"prompt":""})", 400, "has no tokens"},
       {kCompletions, R"({"prompt":"x","stream_options":{"include_usage":true}})", 400, "stream_options"},
       {kCompletions, "{\"prompt\":\"" + std::string(5000, 'w') + "\"}", 400, "the prompt has 5000"},
       {"/v1/embeddings", "{}", 404, "unknown_url"},

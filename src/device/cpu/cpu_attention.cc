@@ -11,14 +11,11 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/kv_page.h"
 #include "device/cpu/tile_format.h"
 
 namespace quire::cpu {
 namespace {
-
-constexpr int64_t kMaxSplitRows = 64;  // rows of a step whose partials may be kept apart
-
-int64_t padded_dim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
 // Floats of one state of up to 32 rows.
 int64_t state_floats(int64_t rows, int64_t dim) { return rows * (dim + 2); }
@@ -57,23 +54,12 @@ struct CpuDevice::AttentionPart {
   AttentionState state;
 };
 
-int64_t CpuDevice::kv_head_bytes(int64_t head_dim) const {
-  const int64_t values = kPageTokens * padded_dim(head_dim);
-  switch (kv_type_) {
-    case KvType::kI8:
-      return 2 * (values + kPageTokens * int64_t{sizeof(float)});
-    case KvType::kBF16:
-    case KvType::kF16:
-      return 2 * values * 2;
-    case KvType::kF32:
-      return 2 * values * 4;
+void CpuDevice::copy_slots(const SlotCopy& what) {
+  const int64_t head_bytes = sizes_.kv_head_bytes(what.head_dim);
+  for (int64_t head = 0; head < what.heads; ++head) {
+    const int64_t at = head * head_bytes;
+    copy_kv_slots(sizes_.kv_type(), what.head_dim, what.slots, what.from + at, what.to + at);
   }
-  QUIRE_CHECK(false);
-}
-
-int64_t CpuDevice::attention_scratch_floats(const HeadShape& shape, int64_t context) const {
-  const int64_t splits = (context + kKeySplit - 1) / kKeySplit;
-  return kMaxSplitRows * splits * (padded_dim(shape.head_dim) + 2);
 }
 
 namespace {
@@ -118,7 +104,7 @@ void CpuDevice::attend(const AttentionArgs& args, const AttentionItem& item, int
   const AttentionRows in = rows_of(args, *item.span, item.first_token, item.tokens, kv_head);
   const int64_t first = split * kKeySplit;
   const int64_t last = std::min(first + kKeySplit, in.position[in.rows - 1] + 1);
-  const int64_t key_bytes = kv_head_bytes(args.shape.head_dim) / kPageTokens;
+  const int64_t key_bytes = sizes_.kv_head_bytes(args.shape.head_dim) / kPageTokens;
   if (method_ != AttentionMethod::kPerHead) {
     kv_.attend(in, first, last, part);
     kv_bytes_read_.fetch_add(tile_keys(in, first, last) * key_bytes, std::memory_order_relaxed);
@@ -139,7 +125,7 @@ void CpuDevice::attend_all_scores(const AttentionArgs& args, const AttentionItem
   const AttentionRows in = rows_of(args, *item.span, item.first_token, item.tokens, kv_head);
   const int64_t last = in.position[in.rows - 1] + 1;
   kernels_.attend_full_bf16(in, last, scores, total);
-  kv_bytes_read_.fetch_add(tile_keys(in, 0, last) * kv_head_bytes(args.shape.head_dim) / kPageTokens,
+  kv_bytes_read_.fetch_add(tile_keys(in, 0, last) * sizes_.kv_head_bytes(args.shape.head_dim) / kPageTokens,
                            std::memory_order_relaxed);
 }
 

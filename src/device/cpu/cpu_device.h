@@ -4,39 +4,32 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "device/cpu/activations.h"
+#include "device/cpu/cpu_sizes.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/pack.h"
 #include "device/device.h"
 
 namespace quire::cpu {
 
-// The KV type that the options amount to.
-KvType kv_type(const CpuDeviceOptions& options);
-
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const Kernels& kernels, const CpuDeviceOptions& options);
+  CpuDevice(const CpuDeviceSizes& sizes, const CpuDeviceOptions& options);
 
-  std::string description() const override;
-  std::string_view layout() const override { return kTileLayout; }
+  const DeviceSizes& sizes() const override { return sizes_; }
   ThreadUse threads() const override { return {pool_.size(), pool_.active(), pool_.retreats()}; }
   int64_t kv_bytes_read() const override { return kv_bytes_read_.load(std::memory_order_relaxed); }
   int64_t scalar_fallbacks() const override { return scalar_fallbacks_; }
 
-  std::string kernel_name(const WeightType& type) const override;
-  int64_t packed_bytes(const WeightType& type, int64_t n, int64_t k) const override;
   LinearWeight pack(const LinearSource& source, std::byte* memory) override;
   void tune(const LinearWeight& weight) override;
 
-  int64_t activation_bytes(const ActivationShape& shape) const override;
   std::unique_ptr<Activations> make_activations(const ActivationShape& shape, std::byte* memory) override;
 
-  int64_t kv_head_bytes(int64_t head_dim) const override;
-  int64_t attention_scratch_floats(const HeadShape& shape, int64_t context) const override;
+  void copy_slots(const SlotCopy& what) override;
 
   void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) override;
   void qkv_project(const QkvArgs& args) override;
@@ -55,11 +48,6 @@ class CpuDevice final : public Device {
   struct AttentionPart;
 
   Linear prepare(const LinearWeight& weight);
-  ActKind act_kind(const WeightType& type) const;
-  ActKinds act_kinds(std::span<const WeightType> readers, bool repacked) const;
-  CpuActivations lay_out(const ActivationShape& shape, Arena& arena) const;
-  // Whether `weight` reads its input in an order or with scales of its own, not as other linears do.
-  bool repacks(const WeightType& type) const { return type.ordered || (type.token_scale && !f32_); }
   // `in` as `weight` reads it: repacked into place `index` where it must be.
   const CpuActivations& input_of(const Activations& in, const LinearWeight& weight, int64_t index);
   // Whether one input_of() serves both.
@@ -81,11 +69,9 @@ class CpuDevice final : public Device {
   void attend_whole(const AttentionArgs& args, std::span<const AttentionItem> items);
   void attend_split(const AttentionArgs& args, std::span<const AttentionItem> items, int64_t parts);
 
+  const CpuDeviceSizes sizes_;
   const Kernels& kernels_;
   ThreadPool pool_;
-  const bool f32_;
-  const bool power_of_two_scales_;
-  const KvType kv_type_;
   const KvKernels& kv_;
   const AttentionMethod method_;
   std::atomic<int64_t> kv_bytes_read_{0};

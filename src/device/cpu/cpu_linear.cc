@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/kv_page.h"
 
 namespace quire::cpu {
 namespace {
@@ -86,7 +87,7 @@ CpuDevice::Linear CpuDevice::prepare(const LinearWeight& weight) {
   result.matrix.data = weight.data;
   for (int32_t group = result.matrix.format.group; group > kActGroup; group /= 2) ++result.group_shift;
   result.prefetch_bytes = prefetch_bytes_;
-  const ActKind kind = act_kind(weight.type);
+  const ActKind kind = sizes_.act_kind(weight.type);
   result.kernel = kernels_.linear(result.matrix.format, kind);
   if (result.kernel == nullptr) {
     ++scalar_fallbacks_;
@@ -154,7 +155,8 @@ void CpuDevice::project(const ProjectArgs& args) {
 // Streams parts of `weight` with each distance in turn, so that a change in the machine's load meets all of them alike and
 // no part is still in a cache.
 void CpuDevice::tune(const LinearWeight& weight) {
-  if (f32_ || &kernels_ == &scalar_kernels()) return;  // these kernels fetch nothing ahead, and would take seconds
+  if (sizes_.f32() || &kernels_ == &scalar_kernels())
+    return;  // these kernels fetch nothing ahead, and would take seconds
   const int64_t strip_bytes = strip_layout(tile_format(weight.type), weight.k).bytes;
   const int64_t part_strips = kTuneBytes / strip_bytes;
   const int64_t parts = weight.n / kStripRows / std::max<int64_t>(part_strips, 1);
@@ -162,7 +164,7 @@ void CpuDevice::tune(const LinearWeight& weight) {
   const std::array<WeightType, 1> readers = {weight.type};
   const ActivationShape shape = {.max_rows = kTuneRows.back(), .k = weight.k, .readers = readers};
   const auto memory =
-      std::make_unique<CacheLine[]>(static_cast<size_t>(activation_bytes(shape)) / sizeof(CacheLine) + 1);
+      std::make_unique<CacheLine[]>(static_cast<size_t>(sizes_.activation_bytes(shape)) / sizeof(CacheLine) + 1);
   const auto in = make_activations(shape, memory[0].bytes);
   LinearWeight part = weight;
   part.n = part_strips * kStripRows;
@@ -250,7 +252,7 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
   const Linear k = prepare(args.k);
   const Linear v = prepare(args.v);
   const std::vector<RowPlace> places = row_places(args.spans, args.kv);
-  const auto padded = static_cast<int32_t>((dim + 15) / 16 * 16);
+  const auto padded = static_cast<int32_t>(padded_dim(dim));
   const int64_t half = args.rope.dim / 2;
 
   const auto bias_norm_rope = [&](float* head, int64_t index, const float* bias, const Norm& norm, int64_t row,

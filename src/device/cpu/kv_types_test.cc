@@ -54,14 +54,14 @@ class Layer {
     in->set_rows(kRows);
     out->set_rows(kRows);
     device_->norm(x_.data(), kRows, kHidden, {}, *in);
-    const int64_t head_bytes = device_->kv_head_bytes(kShape.head_dim);
+    const int64_t head_bytes = device_->sizes().kv_head_bytes(kShape.head_dim);
     const int64_t pages = (kRows + kPageTokens - 1) / kPageTokens;
     Buffer pool = std::move(*Buffer::allocate(pages * kShape.kv_heads * head_bytes, "a test"));
     const std::vector<int32_t> table = {2, 0, 1};
     const SequenceSpan span = {.rows = kRows, .page_table = table.data()};
     const KvLayer kv = {.base = pool.data(), .page_stride = kShape.kv_heads * head_bytes, .head_stride = head_bytes};
     std::vector<float> q(static_cast<size_t>(kRows * width));
-    std::vector<float> scratch(static_cast<size_t>(device_->attention_scratch_floats(kShape, kRows)));
+    std::vector<float> scratch(static_cast<size_t>(device_->sizes().attention_scratch_floats(kShape, kRows)));
     std::vector<float> result(static_cast<size_t>(kRows * width));
     device_->qkv_project({.in = in.get(),
                           .q = pack(q_),
@@ -127,14 +127,14 @@ class Layer {
   }
 
   LinearWeight pack(const Matrix& m) {
-    memory_.push_back(std::move(*Buffer::allocate(device_->packed_bytes(DType::kF32, m.n, m.k), "a test")));
+    memory_.push_back(std::move(*Buffer::allocate(device_->sizes().packed_bytes(DType::kF32, m.n, m.k), "a test")));
     const auto row = [&](int64_t i) { return reinterpret_cast<const std::byte*>(m.values.data() + i * m.k); };
     return device_->pack({.type = DType::kF32, .n = m.n, .k = m.k, .row = row, .codes = {}}, memory_.back().data());
   }
 
   std::unique_ptr<Activations> activations(int64_t k, std::span<const WeightType> readers) {
     const ActivationShape shape = {.max_rows = kRows, .k = k, .readers = readers};
-    memory_.push_back(std::move(*Buffer::allocate(device_->activation_bytes(shape), "a test")));
+    memory_.push_back(std::move(*Buffer::allocate(device_->sizes().activation_bytes(shape), "a test")));
     return device_->make_activations(shape, memory_.back().data());
   }
 
@@ -202,12 +202,12 @@ TEST(KvTypes, StatisticsAreThoseOfRopePairs) {
 
 TEST(KvTypes, SizesAndNames) {
   constexpr int64_t kValues = 2 * kPageTokens * 80;  // of a head of 72, padded
-  EXPECT_EQ(make(KvType::kBF16)->kv_head_bytes(72), 2 * kValues);
-  EXPECT_EQ(make(KvType::kF16)->kv_head_bytes(72), 2 * kValues);
-  EXPECT_EQ(make(KvType::kI8)->kv_head_bytes(72), kValues + 2 * kPageTokens * 4);
-  EXPECT_EQ(make(KvType::kF32)->kv_head_bytes(72), 4 * kValues);
-  EXPECT_NE(make(KvType::kF16)->description().find("f16 KV"), std::string::npos);
-  EXPECT_NE(make(KvType::kI8)->description().find("int8 KV"), std::string::npos);
+  EXPECT_EQ(make(KvType::kBF16)->sizes().kv_head_bytes(72), 2 * kValues);
+  EXPECT_EQ(make(KvType::kF16)->sizes().kv_head_bytes(72), 2 * kValues);
+  EXPECT_EQ(make(KvType::kI8)->sizes().kv_head_bytes(72), kValues + 2 * kPageTokens * 4);
+  EXPECT_EQ(make(KvType::kF32)->sizes().kv_head_bytes(72), 4 * kValues);
+  EXPECT_NE(make(KvType::kF16)->sizes().description().find("f16 KV"), std::string::npos);
+  EXPECT_NE(make(KvType::kI8)->sizes().description().find("int8 KV"), std::string::npos);
 }
 
 TEST(KvTypes, FullScoresTakeBf16Only) {

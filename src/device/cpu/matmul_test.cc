@@ -61,11 +61,11 @@ TEST(MatMul, IsTheSumOfProducts) {
           for (int64_t x = 0; x < k; ++x)
             want -= static_cast<double>(a[static_cast<size_t>(i * k + x)]) * b[static_cast<size_t>(x * n + j)];
           ASSERT_NEAR(c[static_cast<size_t>(i * n + j)], want, 2e-6 * static_cast<double>(k) + 1e-6)
-              << device->description() << " " << i << " " << j;
+              << device->sizes().description() << " " << i << " " << j;
         }
       }
       if (first.empty()) first = c;
-      EXPECT_EQ(c, first) << device->description();
+      EXPECT_EQ(c, first) << device->sizes().description();
     }
   }
 }

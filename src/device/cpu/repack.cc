@@ -7,15 +7,15 @@
 namespace quire::cpu {
 
 bool CpuDevice::same_input(const LinearWeight& a, const LinearWeight& b) const {
-  if (repacks(a.type) != repacks(b.type)) return false;
-  if (!repacks(a.type)) return true;
+  if (sizes_.repacks(a.type) != sizes_.repacks(b.type)) return false;
+  if (!sizes_.repacks(a.type)) return true;
   if (a.type.token_scale != b.type.token_scale || (a.order == nullptr) != (b.order == nullptr)) return false;
   return a.order == b.order || std::memcmp(a.order, b.order, static_cast<size_t>(a.k) * sizeof *a.order) == 0;
 }
 
 const CpuActivations& CpuDevice::input_of(const Activations& in, const LinearWeight& weight, int64_t index) {
   const CpuActivations& given = on_cpu(in);
-  if (!repacks(weight.type)) return given;
+  if (!sizes_.repacks(weight.type)) return given;
   CpuActivations& out = given.repacked(index);
   pool_.parallel_for(given.rows(), 4, [&](int64_t begin, int64_t end, int worker) {
     float* ordered = scratch(worker, out.k_padded());

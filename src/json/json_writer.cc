@@ -1,4 +1,4 @@
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 
 #include <charconv>
 #include <cmath>
@@ -96,6 +96,14 @@ JsonWriter& JsonWriter::number(double value) {
   return *this;
 }
 
+// A template prints 2.0 and 2 differently, so a number that was read with a point keeps one.
+JsonWriter& JsonWriter::real(double value) {
+  const size_t begin = out_.size();
+  number(value);
+  if (std::string_view(out_).substr(begin).find_first_of(".en") == std::string_view::npos) out_.append(".0");
+  return *this;
+}
+
 JsonWriter& JsonWriter::number(float value) {
   if (!std::isfinite(value)) return null();
   separate();
@@ -114,7 +122,7 @@ JsonWriter& JsonWriter::value(const JsonValue& value) {
   if (const bool* v = value.as<bool>()) return boolean(*v);
   if (const int64_t* v = value.as<int64_t>()) return number(*v);
   if (const uint64_t* v = value.as<uint64_t>()) return number(*v);
-  if (const double* v = value.as<double>()) return number(*v);
+  if (const double* v = value.as<double>()) return real(*v);
   if (const std::string* v = value.as<std::string>()) return text(*v);
   if (const auto* items = value.as<JsonValue::Array>()) {
     begin_array();

@@ -1,10 +1,10 @@
-#include "server/json_value.h"
+#include "json/json_value.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "server/json_writer.h"
+#include "json/json_writer.h"
 
 namespace quire {
 namespace {
@@ -19,7 +19,7 @@ std::string rewritten(const std::string& text) {
 
 TEST(JsonValue, KeepsWhatItReads) {
   for (const char* text : {R"({"b":1,"a":[true,false,null,"x\n\u0001\"\\"],"c":{}})", "[]", "-5", "9223372036854775807",
-                           "18446744073709551615", "0.5", "1e+300", R"("é😀")"}) {
+                           "18446744073709551615", "0.5", "2.0", "-0.0", "1e+300", R"("é😀")"}) {
     EXPECT_EQ(rewritten(text), text);
   }
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/json_value.h"
+#include "json/json_value.h"
 
 namespace quire {
 
@@ -45,6 +45,7 @@ class JsonWriter {
  private:
   JsonWriter& open(char bracket);
   JsonWriter& close(char bracket);
+  JsonWriter& real(double value);
   void separate();
 
   std::string& out_;

@@ -1,4 +1,4 @@
-#include "server/json_value.h"
+#include "json/json_value.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
