@@ -27,8 +27,8 @@ struct ServerOptions {
   bool lenient = false;
   double drain_s = 30;
   std::string log_file = "-";
-  Options request_defaults;  // what requests do not say
-  HttpLimits limits;
+  Options request_defaults = {};  // what requests do not say
+  HttpLimits limits = {};
 };
 
 class Server {
