@@ -29,7 +29,6 @@ class StepTimeModel {
   StepTimeModel();
 
   bool fitted() const { return observations_ > 0; }
-  int64_t observations() const { return observations_; }
 
   // Nanoseconds; 0 before the first observation.
   int64_t predict_ns(const StepShape& shape) const;
