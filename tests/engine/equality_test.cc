@@ -135,7 +135,9 @@ void check_model(const std::string& path, KvType kv, int count, int64_t context,
     if (variation.kv_tokens < kPlentyOfTokens && count >= kManyRequests) {
       EXPECT_GT(counters.preemptions, 0) << variation.name << ", seed " << seed;
     }
-    if (variation.prefix_caching) EXPECT_GT(counters.prefix_hit_tokens, 0) << variation.name;
+    if (variation.prefix_caching) {
+      EXPECT_GT(counters.prefix_hit_tokens, 0) << variation.name;
+    }
   }
 }
 
