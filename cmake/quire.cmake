@@ -22,7 +22,12 @@ add_library(quire_flags INTERFACE)
 # -Wno-restrict: GCC 12 warns about its own std::string (bug 105651).
 # -ffp-contract=off: a fused multiply-add is written where it is meant, so results do not depend on the
 # optimiser (docs/architecture.md, "Same output whatever the load").
-target_compile_options(quire_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-restrict -ffp-contract=off)
+target_compile_options(quire_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  -ffp-contract=off)
+if(QUIRE_WERROR)
+  target_compile_options(quire_flags INTERFACE -Werror)
+endif()
 target_include_directories(quire_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 target_link_libraries(quire_flags INTERFACE Threads::Threads)
 if(QUIRE_SANITIZE)

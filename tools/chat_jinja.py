@@ -1,4 +1,4 @@
-"""jinja2 as transformers sets it up for chat templates, with the clock pinned. Needs jinja2 (tests/requirements.txt)."""
+"""jinja2 as transformers sets it up for chat templates, with the clock pinned. Needs jinja2 (tests/full/requirements.txt)."""
 
 import datetime
 import json

@@ -3,8 +3,9 @@
 
 A folder of src/ is one library with a written dependency list (quire_library in its CMakeLists.txt). This check fails
 on: a cycle among the lists; an include of a folder that the list does not name; a list that differs from the table in
-docs/architecture.md; a source that no target builds; a relative include; a third-party type in a header; a header
-without `#pragma once` or a leading comment; a file over 800 lines; a function over 120.
+docs/architecture.md; a source that no target builds; a relative include; a header that includes more than the standard
+library and quire; a header without `#pragma once` or a leading comment; a file over 800 lines; a function over 120; one
+with more than 6 parameters; a library that prints or exits; a function declared in a header that nothing uses.
 
 usage: check_layers.py [ROOT]      exit 1 after naming each violation as file:line and what to do about it
 """
@@ -12,17 +13,53 @@ usage: check_layers.py [ROOT]      exit 1 after naming each violation as file:li
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 120
+MAX_PARAMETERS = 6
 TEXT_SUFFIXES = {".cc", ".h", ".py", ".sh"}
 
 # Files whose length is that of a table, by name and with the reason: exempt from both limits.
 TABLES = {"src/base/option_table.cc": "a row for each option"}
 
-THIRD_PARTY = re.compile(r"^(nlohmann/|CLI/|spdlog/|fmt/|openssl/|gtest/|gmock/|rapidcheck|boost/|pcre2|utf8proc|zip\.h|zipconf)")
+# What headers may include with <...>: the C++ standard library, and what is named here with the reason.
+STANDARD_HEADERS = set("""
+    algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
+    cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib
+    cstring ctime cuchar cwchar cwctype deque exception execution expected filesystem format forward_list fstream
+    functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory
+    memory_resource mutex new numbers numeric optional ostream print queue random ranges ratio regex scoped_allocator
+    semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view
+    strstream syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility
+    valarray variant vector version""".split())
+OTHER_HEADERS = {
+    "stddef.h": "C's types, in headers that define no more",
+    "stdint.h": "C's types, in headers that define no more",
+}
+TEST_HEADERS = {"gtest/gtest.h": "in headers that tests share"}
+
+# What a library may not do: print, or end the program. cli/ is the program; check.h ends it at a bug.
+PRINTS_OR_EXITS = re.compile(
+    r"\b(?:v?printf|puts|putchar|perror|stdout|stderr|quick_exit|_Exit|_exit)\b"
+    r"|\bstd::(?:cout|cerr|clog|exit|abort|terminate)\b|(?<![\w.>:])(?:::)?exit(?=\()")
+MAY_PRINT = ("src/cli/", "src/base/check.h")
+
+# Functions that nothing uses yet and that may stay a while, with the reason.
+KEPT_UNUSED = {
+    "drained": "src/engine/engine.h: a server that waits for its end will ask",
+    "memory_plan": "src/engine/generator.h: goes with the generator",
+}
+
+# A declaration or definition up to its parenthesis, as clang-format writes it: a type and a name. Signs between two
+# spaces are operators, and so make an expression.
+DECLARES = re.compile(r"^ *(?!(?:return|co_return|co_yield|else|throw|case|new|delete|using|typedef|goto|asm)\b)"
+                      r"(?![^(\n]* [&*<>|]+ )(?:\[\[\w+\]\] )?[A-Za-z_][\w:<>,*& ]*[\w>*&] *[ *&](?:\w+::)*([a-z_]\w*)\(", re.M)
+CONSTRUCTS = re.compile(r"^ *(?:explicit |constexpr )*(?:\w+::)*([A-Z]\w*)\(", re.M)
+LITERAL_OR_COMMENT = re.compile(
+    r"""R"(\w*)\((?:.|\n)*?\)\1"|//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'""")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 COMMAND = re.compile(r"(\w+)\s*\(([^()]*)\)", re.S)
 
@@ -132,6 +169,71 @@ def closure(name: str, folders: dict[str, Folder]) -> set[str]:
     return reached
 
 
+def is_test(path: Path) -> bool:
+    """Whether a file below src/ is part of the tests only: foo_test.cc, and the headers that such share."""
+    return path.stem.endswith("_test") or path.name.startswith("test_") or "test_support" in path.stem
+
+
+def may_include(header: Path, included: str) -> bool:
+    return included in STANDARD_HEADERS or included in OTHER_HEADERS or (is_test(header) and included in TEST_HEADERS)
+
+
+def bare_code(text: str) -> str:
+    """C++ without comments and the contents of literals, line for line."""
+    return LITERAL_OR_COMMENT.sub(lambda match: '""' + "\n" * match[0].count("\n"), text)
+
+
+def check_output(path: Path, code: str, report: Report) -> None:
+    """Libraries hand back a Status; printing and ending the program are the business of cli/."""
+    if str(path.relative_to(report.root)).startswith(MAY_PRINT) or is_test(path):
+        return
+    for number, line in enumerate(code.splitlines(), 1):
+        if match := PRINTS_OR_EXITS.search(line):
+            report.add(path, number, f"a library uses {match[0].strip('(')}: return a Status, or take what to do from the caller")
+
+
+def count_parameters(code: str, begin: int) -> int:
+    """Of the list whose opening parenthesis stands before `begin`."""
+    depth, commas, empty = 0, 0, True
+    for at in range(begin, len(code)):
+        sign = code[at]
+        if sign in ")]}>" and code[at - 1 : at + 1] != "->":
+            if depth == 0:
+                break
+            depth -= 1
+        elif sign in "([{<":
+            depth += 1
+        elif sign == "," and depth == 0:
+            commas += 1
+        empty = empty and sign.isspace()
+    return 0 if empty else commas + 1
+
+
+def check_parameters(path: Path, code: str, report: Report) -> None:
+    classes = set(re.findall(r"\b(?:class|struct) (?:alignas\(\w+\) )?(\w+)", code)) | set(re.findall(r"\b(\w+)::\1\(", code))
+    declared = [match for match in CONSTRUCTS.finditer(code) if match[1] in classes]
+    for match in [*DECLARES.finditer(code), *declared]:
+        count = count_parameters(code, match.end())
+        if count > MAX_PARAMETERS:
+            line = code.count("\n", 0, match.start(1)) + 1
+            report.add(path, line, f"{match[1]} has {count} parameters, {MAX_PARAMETERS} allowed: make a struct of them")
+
+
+def check_unused(codes: dict[Path, str], report: Report) -> None:
+    """Functions that headers of src/ declare, and whose name stands nowhere but in declarations and definitions."""
+    spoken: Counter = Counter()
+    declared: Counter = Counter()
+    for code in codes.values():
+        spoken.update(re.findall(r"\b[a-z_]\w*", code))
+        declared.update(match[1] for match in DECLARES.finditer(code))
+    for path, code in codes.items():
+        if path.suffix != ".h" or report.root / "src" not in path.parents:
+            continue
+        for match in DECLARES.finditer(code):
+            if spoken[match[1]] == declared[match[1]] and match[1] not in KEPT_UNUSED:
+                report.add(path, code.count("\n", 0, match.start(1)) + 1, f"nothing uses {match[1]}: delete it")
+
+
 def check_includes(path: Path, folder: Folder | None, folders: dict[str, Folder], report: Report) -> None:
     """`folder` is None for files outside src/, which may include any folder, and headers below tests/."""
     source_root = report.root / "src"
@@ -146,8 +248,9 @@ def check_includes(path: Path, folder: Folder | None, folders: dict[str, Folder]
             continue
         quoted, bracketed = match.groups()
         included = quoted or bracketed
-        if path.suffix == ".h" and THIRD_PARTY.match(included) and folder:
-            report.add(path, number, f"third-party header {included} in a header: include it in the .cc that needs it")
+        if path.suffix == ".h" and bracketed and folder and not may_include(path, included):
+            report.add(path, number, f"{included} is not of the standard library: include it in the .cc that needs it, or "
+                       "name it in OTHER_HEADERS with the reason")
         if bracketed:
             continue
         target = included.split("/")[0]
@@ -216,6 +319,7 @@ def check(root: Path) -> list[str]:
     check_cycles(folders, report)
     check_documented(folders, report)
     outside = "\n".join(path.read_text() for path in [*root.glob("tests/**/CMakeLists.txt"), *root.glob("bench/**/CMakeLists.txt")])
+    codes: dict[Path, str] = {}
     for path in project_files(root):
         check_shape(path, report)
         if path.suffix not in {".cc", ".h"}:
@@ -233,11 +337,17 @@ def check(root: Path) -> list[str]:
         elif path.suffix == ".cc" and path.name not in outside:
             report.add(path, 1, "no target builds this source: list it in a CMakeLists.txt")
         check_includes(path, folder, folders, report)
+        codes[path] = bare_code(path.read_text())
+        check_parameters(path, codes[path], report)
+        if folder:
+            check_output(path, codes[path], report)
+    codes |= {path: bare_code(path.read_text()) for path in root.glob("src/**/*.inc")}
+    check_unused(codes, report)
     return report.violations
 
 
-def main() -> int:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+def main(root: str | Path) -> int:
+    root = Path(root).resolve()
     violations = check(root)
     for violation in violations:
         print(violation)
@@ -247,4 +357,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent))

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Proves that check_layers.py finds each kind of violation, and nothing in a tree that has none."""
 
-import subprocess
+import contextlib
+import io
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-CHECK = Path(__file__).parent / "check_layers.py"
+sys.path.insert(0, str(Path(__file__).parent))
+import check_layers
 
 GOOD = {
     "docs/architecture.md": "| folder | may include |\n|---|---|\n| `base/` | nothing |\n| `text/` | base |\n| `cli/` | base, text |\n",
@@ -28,15 +30,15 @@ GOOD = {
 
 
 def violations_of(changes: dict[str, str]) -> tuple[int, str]:
-    """Runs the check on GOOD with `changes` applied ("" removes a file)."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in (GOOD | changes).items():
-            if text:
-                path = Path(folder, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-        run = subprocess.run([sys.executable, CHECK, folder], capture_output=True, text=True)
-        return run.returncode, run.stdout + run.stderr
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            code = check_layers.main(folder)
+    return code, printed.getvalue()
 
 
 class CheckLayersTest(unittest.TestCase):
@@ -112,7 +114,13 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_third_party_type_in_a_header(self):
         self.assert_found({"src/text/t.h": "// T.\n#pragma once\n#include <nlohmann/json.hpp>\n"},
-                          "src/text/t.h:3:", "third-party")
+                          "src/text/t.h:3:", "not of the standard library")
+        self.assert_found({"src/text/t.h": "// T.\n#pragma once\n#include <some_new_library.h>\n"},
+                          "src/text/t.h:3:", "not of the standard library")
+        self.assert_found({"src/text/t.h": "// T.\n#pragma once\n#include <gtest/gtest.h>\n"},
+                          "src/text/t.h:3:", "not of the standard library")
+        allowed = "// T.\n#pragma once\n#include <gtest/gtest.h>\n#include <vector>\n"
+        self.assertEqual(violations_of({"src/text/test_t.h": allowed}), (0, ""))
 
     def test_header_without_pragma_once(self):
         self.assert_found({"src/text/t.h": "// T.\n"}, "src/text/t.h:1:", "#pragma once")
@@ -131,6 +139,41 @@ class CheckLayersTest(unittest.TestCase):
             self.assert_found({"src/text/t.cc": body}, f"src/text/t.cc:{3 if indent else 2}:", "function of")
         short = "void f(int a) {\n" + "  x();\n" * 60 + "}\n"
         self.assertEqual(violations_of({"src/text/t.cc": short * 3})[0], 0)
+
+    def test_too_many_parameters(self):
+        seven = "int a, std::map<int, int> b, int c,\n       int d, int e, int f, std::function<void(int, int)> g"
+        six = "int a, std::map<int, int> b = {1, 2}, int c,\n  int d = max(1, 2), int e, std::function<void(int, int)> f"
+        for before, after in (("void f(", ") {\n}\n"), ("static const T* f(", ");\n"), ("struct S {\n  S(", ");\n};\n"),
+                              ("Result<std::vector<int>> T::f(", ") {\n}\n")):
+            line = 2 if "struct" in before else 1
+            self.assert_found({"src/text/t.cc": before + seven + after}, f"src/text/t.cc:{line}:", "has 7 parameters")
+            self.assertEqual(violations_of({"src/text/t.cc": before + six + after}), (0, ""))
+        calls = "void f() {\n  return f(1, 2, 3, 4, 5, 6, 7);\n  x = f(1, 2, 3, 4, 5, 6, 7);\n  // void f(a, b, c, d, e, f, g)\n}\n"
+        self.assertEqual(violations_of({"src/text/t.cc": calls}), (0, ""))
+
+    def test_libraries_neither_print_nor_exit(self):
+        for statement in ("std::printf(text);", "printf(text);", "std::cout << 1;", "std::cerr << 1;", "std::fprintf(stderr, text);",
+                          "std::exit(1);", "exit(1);", "std::abort();", "puts(text);"):
+            code = f"void f() {{\n  {statement}\n}}\n"
+            self.assert_found({"src/text/t.cc": code}, "src/text/t.cc:2:", "a library uses")
+            self.assertEqual(violations_of({"src/cli/c.cc": code}), (0, ""))
+            self.assertEqual(violations_of({"src/base/a_test.cc": code}), (0, ""))
+        fine = 'void f() {\n  // std::exit(1)\n  log("printf");\n  snprintf(a, 2, b);\n  loop.exit(1);\n  abort();\n}\n'
+        self.assertEqual(violations_of({"src/text/t.cc": fine}), (0, ""))
+
+    def test_functions_that_nothing_uses(self):
+        def header(declarations: str) -> dict[str, str]:
+            return {"src/text/t.h": "// T.\n#pragma once\n" + declarations}
+
+        defined = {"src/text/t.cc": '#include "text/t.h"\nint lost(int a) {\n  return a;\n}\n// lost(1) is no use\n'}
+        self.assert_found(header("int lost(int a);\n"), "src/text/t.h:3:", "nothing uses lost")
+        self.assert_found(header("int lost(int a);\n") | defined, "src/text/t.h:3:", "nothing uses lost")
+        self.assert_found(header("struct S {\n  virtual const T& lost() const = 0;\n};\n"
+                                 "struct U {\n  const T& lost() const override;\n};\n"), "src/text/t.h:4:", "nothing uses lost")
+        for use in ("int x = lost(1);\n", "void f() {\n  return lost(1);\n}\n", "auto* p = &lost;\n", "bool b = a\n  && lost(1);\n",
+                    "void f() {\n  out << x\n      << lost(1);\n  lost(2);\n}\n"):
+            changes = header("int lost(int a);\n") | defined | {"src/cli/c.cc": use}
+            self.assertEqual(violations_of(changes), (0, ""), use)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 usage: make_jinja_goldens.py [FOLDER]
 
 A line holds template, messages, tools, kwargs and either expected (the text), error (the message of raise_exception)
-or fails (how jinja2 failed; the wording is free). Needs jinja2 (tests/requirements.txt).
+or fails (how jinja2 failed; the wording is free). Needs jinja2 (tests/full/requirements.txt).
 """
 
 import json

@@ -4,7 +4,7 @@ GGUF's tokenizer.ggml.pre that quire knows.
 
 GGUF names a pre-tokenizer without storing it; the pipelines here are those of the models' own tokenizer.json files.
 
-    pip install -r tests/requirements.txt
+    pip install -r tests/full/requirements.txt
     python3 tools/make_pre_tokenizer_goldens.py > tests/golden/pre_tokenizers.json
 """
 

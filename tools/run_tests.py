@@ -2,9 +2,12 @@
 """Runs every test of the project on what './dev' has built, and closes with one line 'N passed, N failed'.
 
 Suites: the checks of the sources (tools/), the unit tests (ctest, each TEST counted), the end-to-end scripts
-(tests/e2e) and, with --full, the slow scripts (tests/full) and the unit tests under the sanitizers.
+(tests/e2e) and, with --full, the slow scripts (tests/full) and the unit tests under the sanitizers. --quick keeps to
+the checks and to the unit tests that SLOW_TESTS does not name.
 A script passes with exit status 0 and is skipped with 77; one that closes with a line 'N passed, N failed' of its own
 is counted by that line. Scripts find the program in QUIRE_BIN and the models in the folder QUIRE_MODELS.
+What was skipped is listed before the closing line, by reason: that of GTEST_SKIP, a script's lines 'skipped NAME: REASON',
+or else a script's last line.
 """
 
 import argparse
@@ -15,7 +18,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +26,16 @@ SKIPPED = 77
 SCRIPT_LIMIT_S = {False: 600, True: 3600}  # by --full
 CTEST_JOBS = 2
 OWN_COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
+SKIPPED_LINE = re.compile(r"^skipped(?: (\S+))?: (.+)$", re.M)
+GTEST_SKIPPED = re.compile(r"^\S+:\d+: Skipped\n(.+)$", re.M)
+
+# Beginnings of unit tests' names that the quick tier leaves out: together they take most of the time.
+SLOW_TESTS = [
+    "AwqScaling.", "Connection.", "Files/GgufTokenizerExport.", "Golden/RealLogits.", "Lifecycle.", "Limits.", "Linear.Avx",
+    "Models/RealTokenizer.", "QuantizeJob.", "QuantizedFiles.", "QuantizedWeights.", "Rate.", "Real/", "SchedulerSimulation.",
+    "Sizes/InverseFactor.", "Splitter.EqualsThePatterns", "Tiny/LongInvariance.", "Tiny/TinyEquality.",
+    "Tokenizer.LinearOnAMegabyteOfTheSame", "Types/Invariance.", "WrittenCheckpoints.",
+]
 
 
 @dataclass
@@ -30,8 +43,10 @@ class Tally:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    reasons: list[tuple[str, str]] = field(default_factory=list)  # (reason, test) of those skipped
 
     def add(self, other: "Tally") -> None:
+        self.reasons += other.reasons
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
@@ -43,6 +58,25 @@ class Tally:
 def announce(name: str, tally: Tally, began: float) -> None:
     verdict = "FAILED" if tally.failed else "ok"
     print(f"[{verdict}] {name} ({tally}; {time.monotonic() - began:.1f} s)", flush=True)
+
+
+def script_reasons(name: str, output: str, skipped: int) -> list[tuple[str, str]]:
+    """Why the tests of a script were skipped, from what it printed."""
+    if not skipped:
+        return []
+    found = [(reason, f"{name} {test}".rstrip()) for test, reason in SKIPPED_LINE.findall(output)]
+    lines = [line for line in output.splitlines() if line.strip() and not OWN_COUNT.match(line)]
+    return found or [(lines[-1] if lines else "it gave no reason", name)]
+
+
+def list_skipped(tally: Tally) -> None:
+    tests: dict[str, list[str]] = {}
+    for reason, test in tally.reasons:
+        tests.setdefault(reason, []).append(test)
+    for reason, names in sorted(tests.items()):
+        print(f"[skipped] {reason}:")
+        for name in dict.fromkeys(names):
+            print(f"  {name}")
 
 
 def quote(output: str) -> None:
@@ -70,7 +104,8 @@ def run_script(name: str, command: list, environment: dict, limit_s: int) -> Tal
             tally.failed = 1
     else:
         tally = Tally(int(code == 0), int(code not in (0, SKIPPED)), int(code == SKIPPED))
-    if tally.failed or tally.skipped:
+    tally.reasons = script_reasons(name, output, tally.skipped)
+    if tally.failed:
         quote(output)
     announce(name, tally, began)
     return tally
@@ -98,14 +133,38 @@ def report_spills() -> None:
         print("[info] vector registers in hot loops: " + run.stdout.splitlines()[-1], flush=True)
 
 
-def unit_tests(preset: str, environment: dict) -> Tally:
+def read_results(suite: ElementTree.Element, preset: str) -> Tally:
+    """The tally of a JUnit file of ctest."""
+    total, failed = int(suite.get("tests")), int(suite.get("failures"))
+    tally = Tally(failed=failed)
+    for case in suite.iter("testcase"):
+        if case.find("skipped") is not None or case.get("status") == "disabled":
+            tally.skipped += 1
+            said = GTEST_SKIPPED.search(case.findtext("system-out", ""))
+            tally.reasons.append((said[1] if said else "it gave no reason", f"{case.get('name')} ({preset})"))
+    tally.passed = total - failed - tally.skipped
+    return tally
+
+
+def unknown_slow_tests(build: Path) -> list[str]:
+    """Names in SLOW_TESTS that no test has any more."""
+    listing = subprocess.run(["ctest", "--test-dir", build, "--show-only"], capture_output=True, text=True).stdout
+    names = re.findall(r"^ *Test +#\d+: (\S+)", listing, re.M)
+    return [slow for slow in SLOW_TESTS if not any(name.startswith(slow) for name in names)]
+
+
+def unit_tests(preset: str, environment: dict, quick: bool = False) -> Tally:
     """ctest on build/PRESET; what passes is silent, what fails shows its output."""
     began = time.monotonic()
     build = ROOT / "build" / preset
+    if unknown := unknown_slow_tests(build):
+        print(f"SLOW_TESTS names no test of {preset}: {', '.join(unknown)}")
+        return Tally(failed=1)
+    exclude = ["--exclude-regex", "^(" + "|".join(map(re.escape, SLOW_TESTS)) + ")"] if quick else []
     results = build / "ctest.xml"
     results.unlink(missing_ok=True)
     ctest = subprocess.Popen(
-        ["ctest", "--test-dir", build, "-j", str(CTEST_JOBS), "--output-on-failure", "--output-junit", results],
+        ["ctest", "--test-dir", build, "-j", str(CTEST_JOBS), "--output-on-failure", "--output-junit", results, *exclude],
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     for line in ctest.stdout:
         if not re.match(r"\s*Start +\d+: |.*\.{3} +Passed +[\d.]+ sec$|.*\*{3}Skipped", line.rstrip()):
@@ -114,11 +173,8 @@ def unit_tests(preset: str, environment: dict) -> Tally:
     if not results.exists():
         tally = Tally(failed=1)
     else:
-        suite = ElementTree.parse(results).getroot()
-        total, failed = int(suite.get("tests")), int(suite.get("failures"))
-        skipped = int(suite.get("skipped")) + int(suite.get("disabled"))
-        tally = Tally(total - failed - skipped, failed, skipped)
-        if total == 0:
+        tally = read_results(ElementTree.parse(results).getroot(), preset)
+        if not tally.passed + tally.failed + tally.skipped:
             tally.failed = 1
             print(f"no unit test in {build}")
     announce(f"unit tests, {preset}", tally, began)
@@ -137,15 +193,19 @@ def scripts(folder: str, environment: dict, limit_s: int) -> Tally:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the project's tests.")
-    parser.add_argument("--full", action="store_true", help="also the slow scripts and the sanitizer builds")
-    parser.add_argument("--checks-only", action="store_true", help="only the checks of the sources")
+    tier = parser.add_mutually_exclusive_group()
+    tier.add_argument("--full", action="store_true", help="also the slow scripts and the sanitizer builds")
+    tier.add_argument("--quick", action="store_true", help="only the checks of the sources and the fast unit tests")
+    tier.add_argument("--checks-only", action="store_true", help="only the checks of the sources")
     arguments = parser.parse_args()
 
     environment = os.environ | {"QUIRE_BIN": str(ROOT / "build/release/bin/quire"), "PYTHONDONTWRITEBYTECODE": "1"}
     total = checks(environment)
     if not arguments.checks_only:
-        report_spills()
-        total.add(unit_tests("release", environment))
+        if not arguments.quick:
+            report_spills()
+        total.add(unit_tests("release", environment, arguments.quick))
+    if not arguments.checks_only and not arguments.quick:
         total.add(scripts("tests/e2e", environment, SCRIPT_LIMIT_S[arguments.full]))
     if arguments.full:
         total.add(scripts("tests/full", environment, SCRIPT_LIMIT_S[True]))
@@ -153,6 +213,7 @@ def main() -> int:
         without_models = {name: value for name, value in environment.items() if name != "QUIRE_MODELS"}
         for preset in ("asan", "tsan"):
             total.add(unit_tests(preset, without_models))
+    list_skipped(total)
     print(total, flush=True)
     return 1 if total.failed else 0
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace quire {
@@ -49,26 +51,38 @@ TEST(ThreadPool, WakesAfterSleeping) {
   EXPECT_EQ(total.load(), 6);
 }
 
-// Phases whose last worker always comes late by `delay` of the others' work.
-void run_lopsided(ThreadPool& pool, int rounds, int64_t work, int64_t delay) {
-  std::atomic<int64_t> sink{0};
-  for (int round = 0; round < rounds; ++round) {
-    pool.parallel_for(pool.active(), 1, [&](int64_t begin, int64_t, int) {
-      const int64_t steps = begin == 0 ? work : work + delay;
-      for (int64_t i = 0; i < steps; ++i) sink.fetch_add(1, std::memory_order_relaxed);
-    });
-  }
+// A phase whose second worker takes eight times as long as the first, on a busy machine too: each keeps its item until
+// the other has one, and the second reads the first one's time off the clock.
+void run_lopsided(ThreadPool& pool) {
+  using Clock = std::chrono::steady_clock;
+  ASSERT_EQ(pool.active(), 2);
+  std::atomic<bool> second_began{false};
+  std::atomic<int64_t> first_took{0};
+  const Clock::time_point began = Clock::now();
+  const auto elapsed = [&] { return (Clock::now() - began).count(); };
+  pool.parallel_for(2, 1, [&](int64_t begin, int64_t, int) {
+    if (begin == 0) {
+      while (!second_began) std::this_thread::yield();
+      first_took = elapsed();
+    } else {
+      second_began = true;
+      while (first_took == 0 || elapsed() < 8 * first_took) std::this_thread::yield();
+    }
+  });
 }
 
 TEST(ThreadPool, TakesFewerWorkersWhileOneHoldsUpTheOthers) {
   ThreadPool pool(2);
-  run_lopsided(pool, 2000, 1000, 20'000);
-  EXPECT_GT(pool.retreats(), 0);
+  for (int round = 0; round < 10'000 && pool.retreats() == 0; ++round) run_lopsided(pool);
+  EXPECT_EQ(pool.retreats(), 1);
+  EXPECT_EQ(pool.active(), 1);
 }
 
 TEST(ThreadPool, StaysAsItIsWhenTold) {
   ThreadPool pool(2, false);
-  run_lopsided(pool, 500, 1000, 20'000);
+  // Four times as long as a decision takes.
+  const auto began = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - began < std::chrono::milliseconds(100)) run_lopsided(pool);
   EXPECT_EQ(pool.active(), 2);
   EXPECT_EQ(pool.retreats(), 0);
 }

@@ -23,11 +23,11 @@ std::string work_name(const ModelWork& work);
 
 struct ModelSpeed {
   ModelWork work;
-  std::vector<double> tokens_per_s;  // one a repeat
-  double probe_gbps = 0;             // decode: memory read by a plain loop beside it, mean of before and after
-  double read_gbps = 0;              // decode: packed weights read by the median repeat
-  double kv_bytes = 0;               // of pages read by attention, for each token
-  double gops = 0;                   // 2 operations for each weight and row of the median repeat
+  std::vector<double> tokens_per_s = {};  // one a repeat
+  double probe_gbps = 0;                  // decode: memory read by a plain loop beside it, mean of before and after
+  double read_gbps = 0;                   // decode: packed weights read by the median repeat
+  double kv_bytes = 0;                    // of pages read by attention, for each token
+  double gops = 0;                        // 2 operations for each weight and row of the median repeat
 };
 
 // Loads the model once and does each work `repeats` times, in turn. `on_speed` hears each when its last repeat is done.

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <string_view>
 
 #include "cli/hashed_file.h"
 
@@ -178,6 +180,26 @@ TEST_F(PullTest, SaysWhereItCannotWrite) {
   const Status status = pull(entry());
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find(folder()), std::string::npos) << status.message();
+}
+
+TEST(Catalogue, EntriesNameWhatExactlyIsFetched) {
+  std::set<std::string_view> names, files;
+  for (const CatalogueEntry& entry : catalogue()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_TRUE(names.insert(entry.name).second);
+    EXPECT_TRUE(files.insert(entry.file_name).second);
+    EXPECT_TRUE(entry.file_name.starts_with(entry.name) && entry.file_name.ends_with(".gguf")) << entry.file_name;
+    EXPECT_EQ(entry.sha256.size(), 64u);
+    EXPECT_EQ(entry.sha256.find_first_not_of("0123456789abcdef"), std::string_view::npos);
+    EXPECT_GT(entry.bytes, 0);
+    std::set<std::string_view> parts;
+    for (const std::string_view part : entry.requirements) {
+      EXPECT_NE(part.find("=="), std::string_view::npos) << part << ": any version";
+      EXPECT_TRUE(parts.insert(part).second) << part;
+    }
+    EXPECT_FALSE(parts.empty());
+    EXPECT_FALSE(entry.licence.empty());
+  }
 }
 
 }  // namespace

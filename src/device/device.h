@@ -32,8 +32,8 @@ struct LinearSource {
   WeightType type;
   int64_t n = 0;
   int64_t k = 0;
-  std::function<const std::byte*(int64_t)> row;
-  CodeReader codes;
+  std::function<const std::byte*(int64_t)> row = {};
+  CodeReader codes = {};
   const int32_t* order = nullptr;  // the caller's, for as long as the weight is used
 };
 

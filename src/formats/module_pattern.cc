@@ -52,8 +52,8 @@ class ModulePatternParser {
   // A syntax tree, because repeating a part means building it again.
   struct Part {
     enum class Op : uint8_t { kState, kSequence, kChoice, kRepeat } op = Op::kSequence;
-    State state;
-    std::vector<Part> parts;
+    State state = {};
+    std::vector<Part> parts = {};
     int least = 0;
     int most = -1;  // -1: any number
   };

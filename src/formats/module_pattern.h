@@ -29,7 +29,7 @@ class ModulePattern {
   enum class Kind : uint8_t { kChar, kSplit, kBegin, kEnd, kAccept };
   struct State {
     Kind kind = Kind::kAccept;
-    std::bitset<256> chars;  // kChar
+    std::bitset<256> chars = {};  // kChar
     int next = -1;
     int other = -1;  // kSplit
   };

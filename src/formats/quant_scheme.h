@@ -17,7 +17,7 @@ struct QuantScheme {
   };
 
   Layout layout = Layout::kGptq;
-  std::string method;  // for people: "GPTQ"
+  std::string method = {};  // for people: "GPTQ"
   int bits = 0;
   int64_t group = 0;       // columns that share a scale; 0: the row
   int64_t block_rows = 0;  // rows that do, of kFp8 in blocks; 0: no blocks

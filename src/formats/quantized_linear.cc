@@ -25,15 +25,34 @@ uint32_t field(int64_t index, int bits, Word&& word) {
 
 uint32_t word_at(const std::byte* words, int64_t index) { return load_u32(words + 4 * index); }
 
-// Rows [first, first + rows) of GPTQ's qweight, whose words go down the columns of K: row by row of words, because the
-// words of neighbouring rows of the matrix lie side by side.
-void read_gptq(const std::byte* words, int64_t n, int64_t k, int bits, int64_t first, int64_t rows, uint8_t* out,
-               int64_t stride) {
-  for (int64_t block = 0; block < k / 32; ++block) {
-    for (int64_t r = 0; r < rows; ++r) {
+// The words of all codes of an n x k matrix.
+struct Words {
+  const std::byte* data;
+  int64_t n;
+  int64_t k;
+  int bits;  // of a code
+};
+struct RowRange {
+  int64_t first;
+  int64_t count;
+};
+// One byte a code, `stride` bytes a row.
+struct CodesOut {
+  uint8_t* data;
+  int64_t stride;
+};
+
+// GPTQ's qweight, whose words go down the columns of K: row by row of words, because the words of neighbouring rows of
+// the matrix lie side by side.
+void read_gptq(const Words& words, const RowRange& range, const CodesOut& out) {
+  const int bits = words.bits;
+  for (int64_t block = 0; block < words.k / 32; ++block) {
+    for (int64_t r = 0; r < range.count; ++r) {
       uint32_t column[8];
-      for (int w = 0; w < bits; ++w) column[w] = word_at(words, (block * bits + w) * n + first + r);
-      uint8_t* to = out + r * stride + block * 32;
+      for (int w = 0; w < bits; ++w) {
+        column[w] = word_at(words.data, (block * bits + w) * words.n + range.first + r);
+      }
+      uint8_t* to = out.data + r * out.stride + block * 32;
       for (int t = 0; t < 32; ++t) {
         to[t] = static_cast<uint8_t>(field(t, bits, [&](int64_t i) { return column[i]; }));
       }
@@ -41,12 +60,12 @@ void read_gptq(const std::byte* words, int64_t n, int64_t k, int bits, int64_t f
   }
 }
 
-void read_awq(const std::byte* words, int64_t n, int64_t k, int64_t first, int64_t rows, uint8_t* out, int64_t stride) {
-  for (int64_t column = 0; column < k; ++column) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t at = first + r;
-      out[r * stride + column] =
-          static_cast<uint8_t>(word_at(words, column * (n / 8) + at / 8) >> (4 * kAwqNibble[at % 8]) & 15);
+void read_awq(const Words& words, const RowRange& range, const CodesOut& out) {
+  for (int64_t column = 0; column < words.k; ++column) {
+    for (int64_t r = 0; r < range.count; ++r) {
+      const int64_t at = range.first + r;
+      const uint32_t word = word_at(words.data, column * (words.n / 8) + at / 8);
+      out.data[r * out.stride + column] = static_cast<uint8_t>(word >> (4 * kAwqNibble[at % 8]) & 15);
     }
   }
 }
@@ -105,14 +124,15 @@ int QuantizedLinear::zero_at(int64_t row, int64_t group) const {
 
 void QuantizedLinear::read_codes(int64_t first, int64_t rows, uint8_t* out, int64_t stride) const {
   const int bits = scheme_.bits;
-  if (scheme_.layout == Layout::kGptq) return read_gptq(codes_, n_, k_, bits, first, rows, out, stride);
-  if (scheme_.layout == Layout::kAwq) return read_awq(codes_, n_, k_, first, rows, out, stride);
+  const Words words = {.data = codes_, .n = n_, .k = k_, .bits = bits};
+  if (scheme_.layout == Layout::kGptq) return read_gptq(words, {first, rows}, {out, stride});
+  if (scheme_.layout == Layout::kAwq) return read_awq(words, {first, rows}, {out, stride});
   for (int64_t r = 0; r < rows; ++r) {
     uint8_t* to = out + r * stride;
     if (scheme_.layout == Layout::kPacked) {
-      const std::byte* words = codes_ + (first + r) * ((k_ * bits + 31) / 32) * 4;
+      const std::byte* row = codes_ + (first + r) * ((k_ * bits + 31) / 32) * 4;
       for (int64_t i = 0; i < k_; ++i) {
-        to[i] = static_cast<uint8_t>(field(i, bits, [&](int64_t word) { return word_at(words, word); }));
+        to[i] = static_cast<uint8_t>(field(i, bits, [&](int64_t word) { return word_at(row, word); }));
       }
     } else {
       std::memcpy(to, codes_ + (first + r) * k_, static_cast<size_t>(k_));

@@ -331,11 +331,11 @@ TEST(QuantizedLinear, RefusesSetsThatDoNotFit) {
   expect([](Set& set) { std::memset(set.tensors["g_idx"].data.data(), 0, 256); }, "", "");  // all of group 0: legal
   const int32_t second = 1;
   expect([&](Set& set) { std::memcpy(set.tensors["g_idx"].data.data(), &second, 4); }, "m.g_idx", "every group 32");
-  for (const uint16_t bits : {0x7c00, 0xfc00, 0x7e00}) {
+  for (const uint16_t bits : std::initializer_list<uint16_t>{0x7c00, 0xfc00, 0x7e00}) {
     expect([&](Set& set) { std::memcpy(set.tensors["scales"].data.data() + 6, &bits, 2); }, "m.scales",
            "infinity or NaN");
   }
-  for (const uint16_t bits : {0x0000, 0x8000}) {
+  for (const uint16_t bits : std::initializer_list<uint16_t>{0x0000, 0x8000}) {
     expect([&](Set& set) { std::memcpy(set.tensors["scales"].data.data() + 6, &bits, 2); }, "m.scales", "scale of 0");
   }
   // Zero points of the other version.

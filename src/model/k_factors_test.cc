@@ -95,12 +95,12 @@ TEST(KFactors, EvenOutAPairThatDwarfsTheOthers) {
   // The pair's own error stays, of at least 200 / 127 * f / sqrt(12) a channel; that of the 62 others goes.
   EXPECT_LT(with, without / 3) << "seed " << seed;
   EXPECT_GT((*factors)[7] / (*factors)[8], 10) << "seed " << seed;
-  // A head whose channels are alike has nothing to gain, and nothing to lose.
+  // A head whose channels are alike has nothing to gain, and nothing to lose but by the noise of 300 tokens.
   const Sample even(1.4, 300, random);
   const auto even_factors = choose_k_factors(config, observe(config, even));
   ASSERT_TRUE(even_factors.ok());
   const Sample another(1.4, 2000, random);
-  EXPECT_LT(score_error(another, *even_factors), 1.1 * score_error(another, none)) << "seed " << seed;
+  EXPECT_LT(score_error(another, *even_factors), 1.25 * score_error(another, none)) << "seed " << seed;
 }
 
 TEST(KFactors, AreThePowersThatTheHeaderStates) {

@@ -21,14 +21,14 @@ namespace quire {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;  // 0: any free one
-  std::vector<std::string> api_keys;
+  std::vector<std::string> api_keys = {};
   bool insecure = false;
-  std::vector<std::string> model_names;  // the first is reported; at least one
+  std::vector<std::string> model_names = {};  // the first is reported; at least one
   bool lenient = false;
   double drain_s = 30;
   std::string log_file = "-";
-  Options request_defaults;  // what requests do not say
-  HttpLimits limits;
+  Options request_defaults = {};  // what requests do not say
+  HttpLimits limits = {};
 };
 
 class Server {

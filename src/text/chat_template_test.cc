@@ -53,12 +53,13 @@ ChatInput input_with(std::string messages, std::string kwargs = "{}") {
 void expect_as_golden(const Json& golden, const Result<MarkedText>& rendered) {
   if (golden.contains("expected")) {
     ASSERT_TRUE(rendered.ok()) << rendered.status().message();
-    EXPECT_EQ(rendered->text, golden.at("expected"));
+    EXPECT_EQ(rendered->text, golden.at("expected").get<std::string>());
     return;
   }
   ASSERT_FALSE(rendered.ok()) << "rendered " << rendered->text;
   if (golden.contains("error")) {
-    EXPECT_NE(rendered.status().message().find(golden.at("error")), std::string::npos) << rendered.status().message();
+    const auto said = golden.at("error").get<std::string>();
+    EXPECT_NE(rendered.status().message().find(said), std::string::npos) << rendered.status().message();
   }
 }
 

@@ -154,7 +154,9 @@ void check_model(const std::string& path, KvType kv, int count, int64_t context,
       EXPECT_GT(counters.accepted_tokens, 0) << variation.name;
       EXPECT_GT(counters.drafted_tokens, counters.accepted_tokens) << variation.name;
     }
-    if (variation.prefix_caching) EXPECT_GT(counters.prefix_hit_tokens, 0) << variation.name;
+    if (variation.prefix_caching) {
+      EXPECT_GT(counters.prefix_hit_tokens, 0) << variation.name;
+    }
   }
 }
 

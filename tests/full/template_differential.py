@@ -8,7 +8,7 @@ objects, numbers beyond 128 bits, complex numbers.
 
 usage: template_differential.py [--quire PROGRAM] [--cases N] [--seed N] [--show N]
 
-The program defaults to $QUIRE_BIN. A case is one rendering. Exit status 77 when jinja2 (tests/requirements.txt) is not
+The program defaults to $QUIRE_BIN. A case is one rendering. Exit status 77 when jinja2 (tests/full/requirements.txt) is not
 installed. Closes with 'N passed, N failed'.
 """
 

@@ -8,7 +8,7 @@ elsewhere than at the right places give other ids. Ids and decoded text must be 
 usage: tokenizer_differential.py [--quire PROGRAM] [--strings N] [--seed N] [CASE ...]
 
 The program defaults to $QUIRE_BIN. Exit status 1 after the first differences of a case are printed, 77 when
-`tokenizers` (tests/requirements.txt) is not installed. Closes with 'N passed, N failed', a case being one.
+`tokenizers` (tests/full/requirements.txt) is not installed. Closes with 'N passed, N failed', a case being one.
 """
 
 import argparse

@@ -11,7 +11,7 @@ usage: tokenizer_export.py [--exporter PROGRAM] [--strings N] [--seed N]
 
 The program is quire_tokenizer_export, by default the one beside $QUIRE_BIN. Models are read from $QUIRE_MODELS and
 shared vocabularies from ../shared/golden/peer-vocabs, as far as they are there. Exit status 1 after the first differences
-of a case are printed, 77 when `tokenizers` (tests/requirements.txt) is not installed. Closes with 'N passed, N failed'.
+of a case are printed, 77 when `tokenizers` (tests/full/requirements.txt) is not installed. Closes with 'N passed, N failed'.
 """
 
 import argparse

@@ -3,14 +3,16 @@
 
 FILE is a .gguf or .safetensors file, read with `gguf` or `safetensors`. GIVEN is what written_checkpoints_test.cc writes: for each
 tensor a line "name rows columns", then its floats in the model's order. Rows of Q and K of a llama GGUF are put back into that
-order as llama.cpp's converter puts them into the file's. Prints the number of equal tensors; exits with 1 at a difference and
-with 77 where the package is missing.
+order as llama.cpp's converter puts them into the file's. Prints the number of equal tensors; exits with 1 at a difference.
 """
 
 import sys
 from pathlib import Path
 
+import gguf
 import numpy as np
+from gguf.quants import dequantize
+from safetensors import safe_open
 
 from compare_quantized import decoded
 
@@ -21,11 +23,6 @@ def halves_from_pairs(values, heads):
 
 
 def gguf_tensors(path):
-    try:
-        import gguf
-        from gguf.quants import dequantize
-    except ImportError:
-        sys.exit(77)
     reader = gguf.GGUFReader(path)
     llama = reader.fields["general.architecture"].contents() == "llama"
     heads = {"attn_q": "llama.attention.head_count", "attn_k": "llama.attention.head_count_kv"}
@@ -39,10 +36,6 @@ def gguf_tensors(path):
 
 
 def safetensors_tensors(path):
-    try:
-        from safetensors import safe_open
-    except ImportError:
-        sys.exit(77)
     with safe_open(path, "np") as file:
         assert file.metadata() == {"format": "pt"}, file.metadata()
         for name in file.keys():

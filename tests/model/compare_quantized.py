@@ -1,33 +1,21 @@
 #!/usr/bin/env python3
-"""Decoded weights against the oracle's numpy dequantization, bit for bit: compare_quantized.py ORACLE CHECKPOINT DECODED
+"""Decoded weights against a numpy dequantization, bit for bit: compare_quantized.py CHECKPOINT DECODED
 
-ORACLE is quantized_reference.py, of which only the decoders are used. DECODED is what quantized_weights_test.cc and
+The decoders are those of quantized_reference.py. DECODED is what quantized_weights_test.cc and
 written_checkpoints_test.cc write: for each matrix a line "module rows columns", then its floats. Prints the number of equal
 matrices; exits with 1 at a difference.
 """
 
-import importlib.util
 import json
 import struct
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
 
+import quantized_reference as reference
+
 DTYPES = {"F32": "<f4", "F16": "<f2", "I32": "<i4", "I64": "<i8", "I8": "i1"}
-
-
-def load_oracle(path):
-    """The module without the libraries that its decoders do not need: whether they are installed must not matter."""
-    for name in ("torch", "transformers", "safetensors", "safetensors.torch"):
-        module = types.ModuleType(name)
-        module.AutoConfig = module.AutoModelForCausalLM = module.load_file = module.save_file = None
-        sys.modules[name] = module
-    spec = importlib.util.spec_from_file_location("oracle", path)
-    oracle = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(oracle)
-    return oracle
 
 
 def e4m3(codes):
@@ -65,21 +53,21 @@ def decoded(path):
         at = end
 
 
-def ordered(oracle, stored, config):
-    """compressed-tensors with a group for each column, which the oracle's decoder does not follow."""
+def ordered(stored, config):
+    """compressed-tensors with a group for each column, which the reference's decoder does not follow."""
     bits = config["config_groups"]["group_0"]["weights"]["num_bits"]
     n, k = (int(size) for size in stored["weight_shape"])
-    codes = oracle.fields(stored["weight_packed"], bits, k, 1)
+    codes = reference.fields(stored["weight_packed"], bits, k, 1)
     middle = np.full(stored["weight_scale"].shape, 2 ** (bits - 1))
-    zeros = oracle.fields(stored["weight_zero_point"], bits, n, 0) if "weight_zero_point" in stored else middle
+    zeros = reference.fields(stored["weight_zero_point"], bits, n, 0) if "weight_zero_point" in stored else middle
     group = stored["weight_g_idx"]
     return stored["weight_scale"][:, group] * (codes - zeros[:, group]).astype(np.float32)
 
 
-def main(oracle_path, checkpoint, decoded_path):
-    oracle = load_oracle(oracle_path)
+def main(checkpoint, decoded_path):
     config = json.loads((checkpoint / "config.json").read_text())["quantization_config"]
-    decode = {"gptq": oracle.gptq, "awq": oracle.awq, "compressed-tensors": oracle.compressed, "fp8": oracle.fp8}
+    decode = {"gptq": reference.gptq, "awq": reference.awq, "compressed-tensors": reference.compressed,
+              "fp8": reference.fp8}
     parts = {}
     for name, values in tensors(checkpoint / "model.safetensors"):
         module, kind = name.rsplit(".", 1)
@@ -89,7 +77,7 @@ def main(oracle_path, checkpoint, decoded_path):
     if set(got) != set(parts):
         sys.exit(f"{checkpoint}: other matrices: {sorted(set(got) ^ set(parts))}")
     for module, stored in parts.items():
-        values = ordered(oracle, stored, config) if "weight_g_idx" in stored else decode[config["quant_method"]](stored, config)
+        values = ordered(stored, config) if "weight_g_idx" in stored else decode[config["quant_method"]](stored, config)
         want = np.asarray(values, np.float32)
         # + 0: the sign of a zero is nobody's.
         if not np.array_equal((want + 0).view(np.uint32), (got[module] + 0).view(np.uint32)):
@@ -98,4 +86,4 @@ def main(oracle_path, checkpoint, decoded_path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

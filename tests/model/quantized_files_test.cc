@@ -1,5 +1,5 @@
 // GGUF files of `quire quantize`, every type and scheme: the `gguf` package reads the very weights that quire does
-// (check_written.py). Skipped where Python or the package is missing.
+// (check_written.py). Skipped where no Python has the package.
 
 #include <gtest/gtest.h>
 
@@ -15,20 +15,10 @@
 #include "model/registry.h"
 #include "quantize/job.h"
 #include "support/random_checkpoint.h"
+#include "support/test_python.h"
 
 namespace quire {
 namespace {
-
-const std::string kRoot = QUIRE_SOURCE_DIR;
-constexpr int kPackageMissing = 77;
-
-int check_with_package(const std::string& file, const std::string& given) {
-  const std::string own = kRoot + "/.cache/venv/bin/python";
-  const std::string python = std::filesystem::exists(own) ? "'" + own + "'" : "python3";
-  const std::string command = python + " '" + kRoot + "/tests/model/check_written.py' '" + file + "' '" + given + "'";
-  const int status = std::system((command + " >/dev/null").c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 // What quire reads from a file, as check_written.py takes it.
 void write_given(const std::string& path, const std::string& given) {
@@ -66,12 +56,12 @@ Status quantize(const Checkpoint& source, const QuantizeRequest& request, const 
 }
 
 TEST(QuantizedFiles, GgufIsReadByTheGgufPackage) {
+  if (const std::string reason = no_test_python(); !reason.empty()) GTEST_SKIP() << reason;
   std::string folder = testing::TempDir() + "quire-quantized-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   write_random_checkpoint(folder + "/source.gguf", DType::kBF16, 17);
   const auto source = Checkpoint::open(folder + "/source.gguf");
   ASSERT_TRUE(source.ok()) << source.status().message();
-  int status = 0;
   for (const DType type : {DType::kQ4_0, DType::kQ4_1, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
     for (const QuantizeScheme scheme : {QuantizeScheme::kRtn, QuantizeScheme::kGptq}) {
       SCOPED_TRACE(std::string(dtype_info(type).name) + " " + scheme_name(scheme));
@@ -82,14 +72,11 @@ TEST(QuantizedFiles, GgufIsReadByTheGgufPackage) {
       const Status written = quantize(**source, request, out);
       ASSERT_TRUE(written.ok()) << written.message();
       write_given(out, folder + "/given");
-      status = check_with_package(out, folder + "/given");
-      if (status == kPackageMissing) break;
-      EXPECT_EQ(status, 0);
+      EXPECT_EQ(run_test_python("check_written.py", {out, folder + "/given"}), 0);
       std::filesystem::remove(out);
     }
   }
   std::filesystem::remove_all(folder);
-  if (status == kPackageMissing) GTEST_SKIP() << "python lacks the package gguf (tests/requirements.txt)";
 }
 
 }  // namespace

@@ -84,7 +84,9 @@ class QuantizedLogits : public testing::TestWithParam<Case> {
   // Null, with the test skipped or failed, where there is no model.
   std::unique_ptr<TestModel> load(bool f32) {
     TestModelOptions options;
-    options.device = {.isa = GetParam().isa, .threads = 2, .f32 = f32};
+    options.device.isa = GetParam().isa;
+    options.device.threads = 2;
+    options.device.f32 = f32;
     auto model = TestModel::load(directory_of(GetParam().golden.name), options);
     if (model.ok()) return std::move(*model);
     if (!lacks_isa(model.status())) ADD_FAILURE() << model.status().message();
@@ -141,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, QuantizedLogits, testing::ValuesIn(cases()));
 TEST(QuantizedInvariance, StepsOfAnySizeGiveTheSameBits) {
   for (const char* name : {"gptq-4bit-g32-asym-desc-act", "ct-w8a8-dynamic", "ct-fp8-block"}) {
     TestModelOptions options;
-    options.device = {.threads = 2};
+    options.device.threads = 2;
     auto model = TestModel::load(directory_of(name), options);
     ASSERT_TRUE(model.ok()) << model.status().message();
     std::vector<int32_t> ids(50);
@@ -165,7 +167,9 @@ TEST(QuantizedPackedFile, GivesTheSameBits) {
     ASSERT_TRUE(model.ok()) << model.status().message();
     EXPECT_EQ((*model)->model().weights_from_packed_file(), from_file);
     const std::vector<float> got = (*model)->logits(ids, 0, 20);
-    if (from_file) EXPECT_EQ(got, want);
+    if (from_file) {
+      EXPECT_EQ(got, want);
+    }
     want = got;
   }
   std::filesystem::remove(file);

@@ -1,15 +1,15 @@
-// The weights of quantized tiny checkpoints against the oracle's numpy dequantization, bit for bit
-// (compare_quantized.py). Skipped where the oracle, Python or numpy is missing.
+// The weights of quantized tiny checkpoints against a numpy dequantization of the formats' definitions, bit for bit
+// (compare_quantized.py). Skipped where no Python has the packages.
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "formats/checkpoint.h"
+#include "support/test_python.h"
 
 namespace quire {
 namespace {
@@ -42,10 +42,8 @@ void write_decoded(const Checkpoint& checkpoint, const std::string& path) {
   }
 }
 
-TEST(QuantizedWeights, EqualTheOraclesToTheBit) {
-  const std::string oracle = kRoot + "/../shared/oracle/quantized_reference.py";
-  if (!std::filesystem::exists(oracle)) GTEST_SKIP() << "no " << oracle;
-  if (std::system("python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "python3 lacks numpy";
+TEST(QuantizedWeights, EqualThoseOfNumpyToTheBit) {
+  if (const std::string reason = no_test_python(); !reason.empty()) GTEST_SKIP() << reason;
   const std::string decoded = testing::TempDir() + "quire-decoded-weights";
   int checkpoints = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kRoot + "/tests/golden/quantized")) {
@@ -53,9 +51,7 @@ TEST(QuantizedWeights, EqualTheOraclesToTheBit) {
     const auto checkpoint = Checkpoint::open(entry.path().string());
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
     write_decoded(**checkpoint, decoded);
-    const std::string command = "python3 '" + kRoot + "/tests/model/compare_quantized.py' '" + oracle + "' '" +
-                                entry.path().string() + "' '" + decoded + "' >/dev/null";
-    EXPECT_EQ(std::system(command.c_str()), 0) << entry.path();
+    EXPECT_EQ(run_test_python("compare_quantized.py", {entry.path().string(), decoded}), 0) << entry.path();
     ++checkpoints;
   }
   std::filesystem::remove(decoded);

@@ -1,6 +1,6 @@
-// Checkpoints that quire writes, read by quire and by others: codes of every quantized format by the oracle's numpy decoders
+// Checkpoints that quire writes, read by quire and by others: codes of every quantized format by numpy decoders
 // (compare_quantized.py), plain files by the `gguf` and `safetensors` packages (check_written.py), all to the bit. The parts that
-// need Python are skipped where it, a package or the oracle is missing.
+// need Python are skipped where none has the packages.
 
 #include <gtest/gtest.h>
 
@@ -19,6 +19,7 @@
 #include "formats/checkpoint_writer.h"
 #include "formats/families.h"
 #include "formats/hf_names.h"
+#include "support/test_python.h"
 #include "tensor/half.h"
 
 namespace quire {
@@ -28,7 +29,6 @@ using Format = CheckpointTarget::Format;
 
 const std::string kRoot = QUIRE_SOURCE_DIR;
 const std::string kGolden = kRoot + "/tests/golden/";
-constexpr int kPackageMissing = 77;
 
 // Removed with everything in it.
 class Folder {
@@ -40,19 +40,6 @@ class Folder {
  private:
   std::string path_;
 };
-
-// The environment of `./dev test --full` has the packages; others may.
-std::string python() {
-  const std::string own = kRoot + "/.cache/venv/bin/python";
-  return std::filesystem::exists(own) ? "'" + own + "'" : "python3";
-}
-
-int run_python(const std::string& script, const std::vector<std::string>& arguments) {
-  std::string command = python() + " '" + kRoot + "/tests/model/" + script + "'";
-  for (const std::string& argument : arguments) command += " '" + argument + "'";
-  const int status = std::system((command + " >/dev/null").c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 std::unique_ptr<Checkpoint> open_checkpoint(const std::string& path) {
   auto opened = Checkpoint::open(path);
@@ -180,9 +167,8 @@ void write_given(const std::string& path, const Checkpoint& source, const Matric
   }
 }
 
-TEST(WrittenCheckpoints, CodesAreReadBackByQuireAndByTheOracle) {
-  const std::string oracle = kRoot + "/../shared/oracle/quantized_reference.py";
-  const bool compare = std::filesystem::exists(oracle) && std::system("python3 -c 'import numpy' 2>/dev/null") == 0;
+TEST(WrittenCheckpoints, CodesAreReadBackByQuireAndByNumpy) {
+  const std::string no_python = no_test_python();
   const auto source = open_checkpoint(kGolden + "quantized/base");
   ASSERT_NE(source, nullptr);
   for (CheckpointTarget target : quantized_targets()) {
@@ -192,11 +178,11 @@ TEST(WrittenCheckpoints, CodesAreReadBackByQuireAndByTheOracle) {
     const auto matrices = write_quantized(*source, target, folder.file("out"));
     ASSERT_TRUE(matrices.ok()) << matrices.status().message();
     expect_read_by_quire(folder.file("out"), *source, *matrices, target.symmetric);
-    if (!compare) continue;
+    if (!no_python.empty()) continue;
     write_given(folder.file("given"), *source, *matrices);
-    EXPECT_EQ(run_python("compare_quantized.py", {oracle, folder.file("out"), folder.file("given")}), 0);
+    EXPECT_EQ(run_test_python("compare_quantized.py", {folder.file("out"), folder.file("given")}), 0);
   }
-  if (!compare) GTEST_SKIP() << "read back by quire alone: no " << oracle << ", or python3 lacks numpy";
+  if (!no_python.empty()) GTEST_SKIP() << "read back by quire alone: " << no_python;
 }
 
 // A matrix in each type that quire can write, in turn.
@@ -243,6 +229,7 @@ Status write_in_turns(const Checkpoint& source, const Turns& turns, const std::s
 }
 
 TEST(WrittenCheckpoints, GgufIsReadByTheGgufPackage) {
+  if (const std::string reason = no_test_python(); !reason.empty()) GTEST_SKIP() << reason;
   const Turns turns({DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0, DType::kQ6_K});
   for (const std::string name : {"quantized/base", "tiny-gguf/llama-linear-rope-bias.gguf", "tiny-gguf/qwen2.gguf",
                                  "tiny-gguf/gemma3.gguf", "tiny-gguf/llama-gqa-llama3rope.gguf"}) {
@@ -252,13 +239,12 @@ TEST(WrittenCheckpoints, GgufIsReadByTheGgufPackage) {
     ASSERT_NE(source, nullptr);
     const Status written = write_in_turns(*source, turns, folder.file("out.gguf"), folder.file("given"));
     ASSERT_TRUE(written.ok()) << written.message();
-    const int status = run_python("check_written.py", {folder.file("out.gguf"), folder.file("given")});
-    if (status == kPackageMissing) GTEST_SKIP() << python() << " lacks the package gguf (tests/requirements.txt)";
-    EXPECT_EQ(status, 0);
+    EXPECT_EQ(run_test_python("check_written.py", {folder.file("out.gguf"), folder.file("given")}), 0);
   }
 }
 
 TEST(WrittenCheckpoints, SafetensorsAreReadByTheirPackage) {
+  if (const std::string reason = no_test_python(); !reason.empty()) GTEST_SKIP() << reason;
   for (const std::string name : {"tiny/llama-linear-rope-bias", "tiny/qwen2", "tiny-gguf/gemma3.gguf"}) {
     SCOPED_TRACE(name);
     const Folder folder;
@@ -282,10 +268,7 @@ TEST(WrittenCheckpoints, SafetensorsAreReadByTheirPackage) {
     }
     given.close();
     ASSERT_TRUE((*writer)->finish({}).ok());
-    const int status = run_python("check_written.py", {folder.file("out/model.safetensors"), folder.file("given")});
-    if (status == kPackageMissing)
-      GTEST_SKIP() << python() << " lacks the package safetensors (tests/requirements.txt)";
-    EXPECT_EQ(status, 0);
+    EXPECT_EQ(run_test_python("check_written.py", {folder.file("out/model.safetensors"), folder.file("given")}), 0);
   }
 }
 

@@ -156,7 +156,9 @@ TEST(Connection, CancelsWhenTheClientLeaves) {
     for (int way = 0; way < 3; ++way) {
       RawClient client(server.port());
       client.send(stream ? post(kCompletions, kEndless) : post(kCompletions, R"({"prompt":"x","max_tokens":4000})"));
-      if (stream) ASSERT_TRUE(client.wait_for("data: "));
+      if (stream) {
+        ASSERT_TRUE(client.wait_for("data: "));
+      }
       ASSERT_TRUE(server.engine_has(1));
       const int64_t before = server.engine().cancelled_requests();
       if (way == 0) client.end_output();

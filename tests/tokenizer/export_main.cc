@@ -47,7 +47,7 @@ Status run(const std::string& model, const std::string& target) {
   QUIRE_ASSIGN_OR_RETURN(const GgufMetadata keys, gguf_tokenizer_metadata(*checkpoint));
   nlohmann::json object;
   for (const auto& [key, value] : keys) {
-    std::visit([&object, &key](const auto& v) { object[key] = v; }, value);
+    std::visit([&entry = object[key]](const auto& v) { entry = v; }, value);
   }
   return write(target, object.dump());
 }

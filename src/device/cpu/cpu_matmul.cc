@@ -15,9 +15,18 @@ static_assert(kBlockRows % kMatMulRows == 0 && kBlockColumns % kMatMulColumns ==
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Rows [first, first + width) of an operand, k of them ascending: out[k][width], rows behind `rows` as 0.
-void pack_panel(const MatMulArgs::Operand& from, int64_t first, int64_t rows, int64_t k_first, int64_t k, int64_t width,
-                float* out) {
+// A stretch of an operand's k, and how the operand's rows are cut into panels.
+struct Panels {
+  const MatMulArgs::Operand& from;
+  int64_t rows;   // of the operand
+  int64_t width;  // of a panel
+  int64_t k_first;
+  int64_t k;
+};
+
+// The panel of rows [first, first + width), k ascending: out[k][width], rows behind the operand's last as 0.
+void pack_panel(const Panels& panels, int64_t first, float* out) {
+  const auto& [from, rows, width, k_first, k] = panels;
   const int64_t valid = std::min(width, rows - first);
   const float* base = from.data + first * from.row_stride + k_first * from.k_stride;
   if (valid < width) std::fill_n(out, k * width, 0.0f);
@@ -56,13 +65,14 @@ void CpuDevice::matmul(const MatMulArgs& args) {
   };
   for (int64_t k_first = 0; k_first < args.k; k_first += kStretch) {
     const int64_t k = std::min(kStretch, args.k - k_first);
+    const Panels a = {.from = args.a, .rows = args.m, .width = kMatMulRows, .k_first = k_first, .k = k};
+    const Panels b = {.from = args.b, .rows = args.n, .width = kMatMulColumns, .k_first = k_first, .k = k};
     pool_.parallel_for(a_panels + b_panels, 8, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         if (i < a_panels) {
-          pack_panel(args.a, i * kMatMulRows, args.m, k_first, k, kMatMulRows, matmul_a_.data() + i * a_panel);
+          pack_panel(a, i * kMatMulRows, matmul_a_.data() + i * a_panel);
         } else {
-          pack_panel(args.b, (i - a_panels) * kMatMulColumns, args.n, k_first, k, kMatMulColumns,
-                     matmul_b_.data() + (i - a_panels) * b_panel);
+          pack_panel(b, (i - a_panels) * kMatMulColumns, matmul_b_.data() + (i - a_panels) * b_panel);
         }
       }
     });

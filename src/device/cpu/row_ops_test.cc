@@ -261,6 +261,7 @@ TEST(RowOps, Int8RowsHaveOneScale) {
       kernels->pack_i8_token(x.data(), 960,
                              {.rows = 1,
                               .slot = 0,
+                              .power_of_two = false,
                               .q = q.data(),
                               .scales = scales.data(),
                               .neg_sums16 = neg16.data(),

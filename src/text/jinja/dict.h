@@ -37,7 +37,6 @@ class DictView : public Object {
   enum class Part : uint8_t { kKeys, kValues, kItems };
   DictView(Heap& heap, Value dict, Part part) : Object(heap), dict_(std::move(dict)), part_(part) {}
   const Dict& dict() const { return dict_.dict(); }
-  const Value& dict_value() const { return dict_; }
   Part part() const { return part_; }
   Value at(size_t index) const;
 

@@ -52,7 +52,9 @@ Value make_macro(Interpreter& interpreter, const MacroBody& macro, Activation& e
 // Puts the arguments into the slots of the parameters; those not given stay missing.
 Status Interpreter::bind_macro(const MacroBody& macro, Arguments& arguments, Activation& frame) {
   const std::string name = macro.name.empty() ? "caller" : macro.name;
-  auto& [positional, named] = arguments;
+  // Not a structured binding: Clang 14 lets no lambda capture one.
+  auto& positional = arguments.positional;
+  auto& named = arguments.named;
   const auto take_named = [&named](std::string_view wanted) {
     const auto at =
         std::find_if(named.begin(), named.end(), [&](const auto& row) { return row.first.bytes == wanted; });
