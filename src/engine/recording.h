@@ -25,7 +25,8 @@ inline constexpr uint64_t kMostRecordedBytes = uint64_t{256} << 20;
 
 // What the steps ran on.
 struct RecordedRun {
-  ModelOptions model;  // threads, path of packed weights and this recording's own are left out: no result depends on them
+  ModelOptions
+      model;  // threads, path of packed weights and this recording's own are left out: no result depends on them
   PlanBounds bounds;
   int64_t logit_rows = 0;  // of the Runner
 
@@ -48,7 +49,8 @@ struct RecordedStep {
 std::vector<std::vector<int32_t>> tokens_of(const StepResult& result);
 
 // What a model with so many pages and rows is recorded as.
-RecordedRun recorded_run(const ModelOptions& options, const Model& model, const ModelLimits& limits, int64_t logit_rows);
+RecordedRun recorded_run(const ModelOptions& options, const Model& model, const ModelLimits& limits,
+                         int64_t logit_rows);
 
 // Runs on another executor and writes what it did. Thread: the engine's. A disk that is full ends the recording, never the
 // run: why_stopped() says so.

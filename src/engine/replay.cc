@@ -71,7 +71,8 @@ Result<std::unique_ptr<Executor>> load_recorded(const RecordedRun& run, int thre
   QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, configure_model(checkpoint->hparams()));
   QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(*checkpoint));
   if (config.vocab_size != run.bounds.vocab_size || config.kv_groups.size() != run.bounds.groups.size()) {
-    return invalid_argument(options.model_path + ": is not the model that was recorded: its vocabulary or layers differ");
+    return invalid_argument(options.model_path +
+                            ": is not the model that was recorded: its vocabulary or layers differ");
   }
   ModelLimits limits;
   limits.workspace = {.max_rows = run.bounds.max_rows, .max_context = run.bounds.context};

@@ -15,8 +15,8 @@
 namespace quire {
 
 struct ReplayDifference {
-  int64_t step = 0;    // counted from 0
-  SequenceId id = 0;   // whose tokens differ; 0: only the logits do
+  int64_t step = 0;   // counted from 0
+  SequenceId id = 0;  // whose tokens differ; 0: only the logits do
   std::vector<int32_t> recorded;
   std::vector<int32_t> replayed;
 };

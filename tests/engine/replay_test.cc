@@ -59,8 +59,13 @@ class ReplayTest : public ::testing::TestWithParam<const char*> {
     checkpoint_ = std::move(*Checkpoint::open(model_));
     config_ = *configure_model(checkpoint_->hparams());
     tokenizer_ = std::move(*load_tokenizer(*checkpoint_));
-    run_.bounds = {.vocab_size = config_.vocab_size, .max_rows = 64, .context = kContext, .page_tokens = kPageTokens, .groups = {}};
-    for (const KvGroup& group : config_.kv_groups) run_.bounds.groups.push_back({.pages = kPages, .window = group.window});
+    run_.bounds = {.vocab_size = config_.vocab_size,
+                   .max_rows = 64,
+                   .context = kContext,
+                   .page_tokens = kPageTokens,
+                   .groups = {}};
+    for (const KvGroup& group : config_.kv_groups)
+      run_.bounds.groups.push_back({.pages = kPages, .window = group.window});
     run_.logit_rows = 24;
   }
   void TearDown() override { std::filesystem::remove(path_); }
@@ -102,7 +107,9 @@ class ReplayTest : public ::testing::TestWithParam<const char*> {
       request.prompt_logprobs = i % 5 == 2;
       request.sampling.seed = static_cast<uint64_t>(i);
       request.sampling.frequency_penalty = 0.5f;
-      ASSERT_TRUE(core.submit(std::move(request), [](const Event&) {}, now_ns).ok());
+      ASSERT_TRUE(core.submit(
+                          std::move(request), [](const Event&) {}, now_ns)
+                      .ok());
     }
     while (core.live_requests() > 0) core.step([&] { return now_ns += 1000; });
     EXPECT_GT(core.scheduler().counters().preemptions, 0);
