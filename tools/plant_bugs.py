@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build/planted"
 TESTS = ("quire_core_simulation_test", "quire_sched_test", "quire_engine_test", "quire_serving_engine_test")
-LIMIT_S = 120  # a bug may make a test hang
+LIMIT_S = 60  # a bug may make a test hang
 
 CORE = "src/engine/engine_core.cc"
 SAMPLER = "src/engine/step_sampler.cc"

@@ -143,6 +143,21 @@ Status chat_with_person(Generator& generator, const Options& options) {
   }
 }
 
+Status converse(Generator& generator, const Invocation& invocation) {
+  const Options& options = invocation.options;
+  if (options.jsonl) {
+    return answer_lines([&](JsonRequest& request) { return answer(generator, options, request); });
+  }
+  if (generator.chat_template() == nullptr && !options.raw) {
+    note(generator.checkpoint().path() + " carries no chat template: the prompt is continued as plain text.");
+  }
+  if (is_terminal(stderr)) note(generator.compute_summary());
+  if (invocation.text) return answer_once(generator, options, *invocation.text);
+  if (!is_terminal(stdin)) return chat_with_lines(generator, options);
+  QUIRE_RETURN_IF_ERROR(load_with_progress(generator));
+  return chat_with_person(generator, options);
+}
+
 }  // namespace
 
 Status command_run(const Invocation& invocation) {
@@ -151,17 +166,9 @@ Status command_run(const Invocation& invocation) {
     return invalid_argument("--jsonl reads its prompts from standard input; leave the prompt on the command line out");
   }
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator, open_generator(options));
-  if (options.jsonl) {
-    return answer_lines([&](JsonRequest& request) { return answer(*generator, options, request); });
-  }
-  if (generator->chat_template() == nullptr && !options.raw) {
-    note(generator->checkpoint().path() + " carries no chat template: the prompt is continued as plain text.");
-  }
-  if (is_terminal(stderr)) note(generator->compute_summary());
-  if (invocation.text) return answer_once(*generator, options, *invocation.text);
-  if (!is_terminal(stdin)) return chat_with_lines(*generator, options);
-  QUIRE_RETURN_IF_ERROR(load_with_progress(*generator));
-  return chat_with_person(*generator, options);
+  const Status ended = converse(*generator, invocation);
+  if (const std::string why = generator->recording_end(); !why.empty()) note("--record " + why);
+  return ended;
 }
 
 }  // namespace quire

@@ -32,6 +32,7 @@ class LocalGenerator final : public Generator {
   Status check_prompt(std::span<const int32_t> ids) const override;
   Status load(const Progress& progress) override;
   std::span<const std::string> load_notes() const override { return notes_; }
+  std::string recording_end() const override { return recorder_ ? recorder_->why_stopped() : std::string(); }
   Result<GenerateResult> generate(Request request, const OnText& on_text) override;
   Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) override;
 

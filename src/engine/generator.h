@@ -55,6 +55,7 @@ class Generator {
   // Packs the weights and takes the memory that was planned. The first generate() or score() does it otherwise.
   virtual Status load(const Progress& progress) = 0;
   virtual std::span<const std::string> load_notes() const = 0;  // sentences about how the model was loaded
+  virtual std::string recording_end() const = 0;                // why --record wrote no more; empty: it did
 
   // Takes no more tokens than there is room for; the request's id means nothing here. One choice.
   virtual Result<GenerateResult> generate(Request request, const OnText& on_text) = 0;

@@ -93,7 +93,8 @@ class ServingEngine final : public Engine {
   std::unique_ptr<Scheduler> scheduler_;         // until the core takes it
 
   Inbox inbox_;
-  mutable std::mutex mutex_;  // load_error_, load_notes_
+  bool recording_noted_ = false;  // engine thread
+  mutable std::mutex mutex_;      // load_error_, load_notes_
   Status load_error_;
   std::vector<std::string> load_notes_;
 
@@ -245,6 +246,11 @@ void ServingEngine::apply(EngineCore& core, Inbox::Mail& mail) {
 void ServingEngine::publish(const EngineCore& core) {
   const SchedulerGauges gauges = core.scheduler().gauges();
   inbox_.published(gauges.queue());
+  if (recorder_ && !recorder_->why_stopped().empty() && !recording_noted_) {
+    const std::lock_guard lock(mutex_);
+    load_notes_.push_back("--record " + recorder_->why_stopped());
+    recording_noted_ = true;
+  }
   running_.store(gauges.running);
   requests_per_second_.store(core.requests_per_second(now_ns()));
   const ThreadUse threads = runner_->model().device().threads();

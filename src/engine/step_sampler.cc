@@ -55,7 +55,7 @@ std::vector<StepSampler::LogitRow> StepSampler::logit_rows(const StepPlan& plan)
 }
 
 // Sequences are independent, so they are sampled side by side: over a large vocabulary that takes as long as a small layer.
-// The rows of one are taken in order, by one thread.
+// Those of its rows that sample are taken in order, by one thread; others, which only score the prompt, stand alone.
 Result<StepResult> StepSampler::sample(const StepPlan& plan, const StepSampling& sampling, LogitSource& source) {
   QUIRE_CHECK(sampling.rows.size() == plan.rows.size());
   for (const SequenceId id : sampling.ended) states_.erase(id);
@@ -69,6 +69,7 @@ Result<StepResult> StepSampler::sample(const StepPlan& plan, const StepSampling&
   StepResult result;
   result.rows.resize(plan.rows.size());
   for (size_t p = 0; p < plan.rows.size(); ++p) {
+    result.rows[p].prompt_logprobs.resize(sampling.rows[p].prompt_targets.size());
     for (int32_t j = 0; j < plan.rows[p].samples; ++j) {
       const SequenceId id = plan.rows[p].id + j;
       if (!states_.contains(id)) return corrupt("sequence " + std::to_string(id) + " is sampled but was never started");
@@ -79,7 +80,7 @@ Result<StepResult> StepSampler::sample(const StepPlan& plan, const StepSampling&
   const auto vocab = static_cast<size_t>(source.vocab_size());
   const auto block = static_cast<size_t>(source.max_logit_rows());
   std::vector<int32_t> step_rows;
-  std::vector<size_t> begins;  // of each sequence's rows in the block, and the block's end
+  std::vector<size_t> begins;  // of what one thread takes of the block, and the block's end
   std::vector<uint64_t> hashes(sampling.hash_logits ? rows.size() : 0);
   for (size_t at = 0; at < rows.size(); at += block) {
     const auto part = std::span<const LogitRow>(rows).subspan(at, std::min(block, rows.size() - at));
@@ -87,7 +88,8 @@ Result<StepResult> StepSampler::sample(const StepPlan& plan, const StepSampling&
     begins.clear();
     for (size_t i = 0; i < part.size(); ++i) {
       step_rows.push_back(part[i].row);
-      if (i == 0 || part[i].plan_row != part[i - 1].plan_row) begins.push_back(i);
+      const bool follows = i > 0 && part[i].plan_row == part[i - 1].plan_row && part[i - 1].samples;
+      if (!follows) begins.push_back(i);
     }
     begins.push_back(part.size());
     QUIRE_ASSIGN_OR_RETURN(const std::span<const float> logits, source.logits(step_rows));
@@ -107,8 +109,8 @@ void StepSampler::sample_row(const LogitRow& row, const RowSampling& sampling, s
                              LogitSource& source, RowResult& result) {
   const auto index = static_cast<size_t>(row.index);
   if (index < sampling.prompt_targets.size()) {
-    result.prompt_logprobs.push_back(token_logprob(logits, source.log_sum_exp(logits), sampling.prompt_targets[index],
-                                                   std::max(sampling.logprobs, 0)));
+    result.prompt_logprobs[index] = token_logprob(logits, source.log_sum_exp(logits), sampling.prompt_targets[index],
+                                                  std::max(sampling.logprobs, 0));
   }
   if (!row.samples) return;
   for (SampledSequence& sequence : result.sequences) {

@@ -256,6 +256,27 @@ def test_greedy_matches_the_goldens():
         equal(answer["finish_reason"], "length", name)
 
 
+def test_recorded_steps_are_replayed():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "steps.bin"
+        requests = [{"ids": [5, 6, 7, 8], "max_tokens": 9, "ignore_eos": True, "seed": 3},
+                    {"ids": [9, 9], "max_tokens": 4, "temperature": 0, "ignore_eos": True}]
+        jsonl("run", requests, "-m", LLAMA, "--context", "64", "--record", path)
+        equal(path.stat().st_mode & 0o077, 0, "prompts are private")
+        assert "13 steps and 13 tokens came out the same" in succeed("replay", path).out
+        refuse("run", "-m", LLAMA, "--context", "64", "--record", path, "--raw", "a", says=["--record", "exists"])
+        refuse("replay", path, TINY / "qwen2", says="is not the model that was recorded")
+        # The last token of the file is another one.
+        changed = bytearray(path.read_bytes())
+        changed[-12] ^= 1
+        path.write_bytes(changed)
+        refuse("replay", path, says=["step 12 comes out otherwise", "sequence 2"])
+        path.write_bytes(bytes(changed[:-3]))
+        assert "12 steps" in succeed("replay", path).out
+    refuse("replay", says="needs the FILE")
+    refuse("replay", LLAMA / "config.json", says="is no recording")
+
+
 def test_every_compute_flag_is_accepted_everywhere():
     flags = ["--compute", "f32", "--isa", "scalar", "--threads", "1", "--context", "64"]
     for command, text in [("inspect", []), ("tokenize", ["a"]), ("template", ["a"]), ("score", ["abc"]),
