@@ -57,7 +57,7 @@ Status RequestLimits::check_length(int64_t prompt_tokens, int64_t max_tokens, st
   std::string message = (by_cache ? "the KV cache holds " : "the context is ") +
                         std::to_string(by_cache ? kv_tokens : context) + " tokens" +
                         (by_cache ? " of a sequence" : "") + "; the prompt has " + std::to_string(prompt_tokens);
-  if (max_tokens >= 0) {
+  if (max_tokens > 0) {
     message += " and max_tokens asks for " + std::to_string(max_tokens);
     // Not where the sum is no number.
     if (max_tokens <= INT64_MAX - prompt_tokens)

@@ -265,7 +265,7 @@ def test_recorded_steps_are_replayed():
         equal(path.stat().st_mode & 0o077, 0, "prompts are private")
         assert "13 steps and 13 tokens came out the same" in succeed("replay", path).out
         refuse("run", "-m", LLAMA, "--context", "64", "--record", path, "--raw", "a", says=["--record", "exists"])
-        refuse("replay", path, TINY / "qwen2", says="is not the model that was recorded")
+        refuse("replay", path, TINY / "gemma3", says="is not the model that was recorded")
         # The last token of the file is another one.
         changed = bytearray(path.read_bytes())
         changed[-12] ^= 1

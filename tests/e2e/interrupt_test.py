@@ -111,7 +111,7 @@ def test_a_prompt_too_long_does_not_end_the_chat():
     chat = Chat("--context", 200, "--max-tokens", 2, "--ignore-eos")
     chat.expect("> ")
     chat.type("x" * 300 + "\n")
-    chat.expect("the context 200")
+    chat.expect("the context is 200")
     chat.expect("> ")
     chat.type("Hi\n")
     chat.expect("answer 2 tokens")

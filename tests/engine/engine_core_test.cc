@@ -177,6 +177,7 @@ TEST_F(CoreTest, WhatIsDraftedBehindAStopStringIsNoneOfTheText) {
   const std::vector<int32_t> heard = ids_of("stopped");
   const auto first = std::ranges::find(text, text[10]);
   EXPECT_EQ(heard, std::vector<int32_t>(text.begin(), first + 1));
+  EXPECT_LT(core_->scheduler().counters().accepted_tokens, static_cast<int64_t>(heard.size())) << "nor counted";
 }
 
 // An executor that counts how often it is asked, and answers with nonsense.
