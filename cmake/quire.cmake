@@ -54,12 +54,13 @@ endfunction()
 
 # One test executable; every TEST in it is its own ctest entry.
 function(quire_test name)
-  cmake_parse_arguments(arg "" "" "DEPS;SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "ALONE" "" "DEPS;SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   list(TRANSFORM arg_DEPS PREPEND quire_)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_LIBS} GTest::gtest GTest::gtest_main)
   # What is tested is optimised; the tests themselves need not be, and compile in half the time.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE QUIRE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+  # ALONE: it measures time, so no other test runs beside it.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES RUN_SERIAL ${arg_ALONE})
 endfunction()

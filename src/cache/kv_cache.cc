@@ -322,6 +322,7 @@ void KvCache::trim(Group& group, SequencePages::Group& pages, int64_t computed) 
 
 void KvCache::publish(SequencePages& pages, std::span<const int32_t> tokens, int64_t computed) {
   const int64_t full = page_at(computed);
+  if (full <= pages.published) return;
   extend_hashes(pages, tokens, full);
   for (int64_t page = pages.published; page < full; ++page) {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -329,7 +330,7 @@ void KvCache::publish(SequencePages& pages, std::span<const int32_t> tokens, int
                                pages.hashes[static_cast<size_t>(page)], page_of(tokens, page));
     }
   }
-  pages.published = std::max(pages.published, full);
+  pages.published = full;
 }
 
 // Tails first, so that among pages freed together the heads, which more prompts share, survive longest.

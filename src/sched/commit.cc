@@ -11,10 +11,11 @@ const StepOutcome& Scheduler::commit(std::span<const SampleResult> results, int6
   outcome_ = {};
   if (step_ns > 0) step_times_.observe(plan_.shape, step_ns);
   size_t next = 0;
-  for (const PlanRow& row : plan_.rows) {
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    const PlanRow& row = plan_.rows[i];
     const size_t samples = static_cast<size_t>(row.samples);
     QUIRE_CHECK(next + samples <= results.size());
-    commit_row(row, results.subspan(next, samples));
+    commit_row(row, *planned_[i], results.subspan(next, samples));
     next += samples;
   }
   QUIRE_CHECK(next == results.size());
@@ -25,17 +26,16 @@ const StepOutcome& Scheduler::commit(std::span<const SampleResult> results, int6
 const StepOutcome& Scheduler::fail_step() {
   QUIRE_CHECK(in_flight_);
   outcome_ = {};
-  for (const PlanRow& row : plan_.rows) {
-    Sequence& failed = sequence(row.id);
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    Sequence& failed = *planned_[i];
     failed.rows = 0;
-    if (!row.padding) finish(failed, failed.cancelled ? FinishReason::kCancelled : FinishReason::kFailed);
+    if (!plan_.rows[i].padding) finish(failed, failed.cancelled ? FinishReason::kCancelled : FinishReason::kFailed);
   }
   end_step();
   return outcome_;
 }
 
-void Scheduler::commit_row(const PlanRow& row, std::span<const SampleResult> results) {
-  Sequence& committed = sequence(row.id);
+void Scheduler::commit_row(const PlanRow& row, Sequence& committed, std::span<const SampleResult> results) {
   committed.rows = 0;
   if (row.padding) {
     counters_.wasted_rows += row.rows;
@@ -122,6 +122,7 @@ void Scheduler::finish(Sequence& finished, FinishReason reason) {
 
 void Scheduler::end_step() {
   in_flight_ = false;
+  planned_.clear();
   ++counters_.steps;
   if (running_.empty()) drop_padding();
 }

@@ -245,6 +245,7 @@ void Scheduler::pad() {
 }
 
 void Scheduler::write_plan() {
+  planned_.clear();
   for (const auto* sequences : {&running_, &padding_}) {
     for (Sequence* sequence : *sequences) {
       if (sequence->rows == 0) continue;
@@ -260,16 +261,17 @@ void Scheduler::write_plan() {
 void Scheduler::write_page_tables() {
   plan_.groups = static_cast<int32_t>(cache_.groups());
   plan_.page_offsets.push_back(0);
-  for (const PlanRow& row : plan_.rows) {
-    const auto pages = static_cast<std::ptrdiff_t>(cache_.pages_for(row.first_position + row.rows));
-    for (const SequencePages::Group& group : sequence(row.id).pages.groups) {
+  for (const Sequence* planned : planned_) {
+    const auto pages = static_cast<std::ptrdiff_t>(cache_.pages_for(planned->computed + planned->rows));
+    for (const SequencePages::Group& group : planned->pages.groups) {
       plan_.pages.insert(plan_.pages.end(), group.table.begin(), group.table.begin() + pages);
       plan_.page_offsets.push_back(static_cast<int64_t>(plan_.pages.size()));
     }
   }
 }
 
-void Scheduler::write_row(const Sequence& planned) {
+void Scheduler::write_row(Sequence& planned) {
+  planned_.push_back(&planned);
   const int64_t end = planned.computed + planned.rows;
   const bool complete = end >= planned.size();
   const bool unscored = planned.prompt_logits && planned.scored < planned.prompt_size;

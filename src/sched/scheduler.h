@@ -173,11 +173,11 @@ class Scheduler {
   void deal_leftover();
   void pad();
   void write_plan();
-  void write_row(const Sequence& planned);
+  void write_row(Sequence& planned);
   void write_page_tables();
 
   // commit.cc
-  void commit_row(const PlanRow& row, std::span<const SampleResult> results);
+  void commit_row(const PlanRow& row, Sequence& committed, std::span<const SampleResult> results);
   void fork_branches(const Sequence& parent, std::span<const SampleResult> results);
   void take_result(Sequence& sequence, const SampleResult& result, int64_t computed_from);
   void finish(Sequence& finished, FinishReason reason);
@@ -203,6 +203,7 @@ class Scheduler {
   SequenceId next_id_ = 1;
 
   StepPlan plan_;
+  std::vector<Sequence*> planned_;  // of each row of the plan; they live until it is committed
   StepOutcome outcome_;
   bool in_flight_ = false;
   int64_t rows_left_ = 0;         // while planning: of the step, and
