@@ -87,6 +87,12 @@ struct Options {
   int64_t max_body_mib = 16;
   double drain_s = 30.0;
   std::string log_file = "-";
+  std::optional<int64_t> admin_port;
+  std::string socket_mode = "0600";
+  int64_t max_connections_per_address = 0;
+  int64_t request_memory = 0;  // MiB
+  double ready_delay_s = 0.0;
+  double stall_s = 30.0;
 
   // What `bench` measures.
   std::vector<int64_t> rows;  // empty: each part's own choice

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -7,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_reserve.h"
 #include "cli/catalogue.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
@@ -23,6 +26,7 @@ namespace {
 
 constexpr int64_t kMib = 1 << 20;
 constexpr int64_t kMaxFileBytes = 16 * kMib;  // of keys and templates
+constexpr size_t kReserveBytes = 8 * kMib;
 
 // One key a line; blanks around it and empty lines do not count.
 Status add_keys_of_file(const std::string& path, std::vector<std::string>& keys) {
@@ -39,6 +43,16 @@ Status add_keys_of_file(const std::string& path, std::vector<std::string>& keys)
   return keys.size() > before ? Status() : invalid_argument("--api-key-file " + path + " holds no key");
 }
 
+// Permissions in octal: "0660".
+Result<uint32_t> parse_mode(const std::string& text) {
+  uint32_t mode = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (error != std::errc() || end != text.data() + text.size() || mode > 0777) {
+    return invalid_argument("--socket-mode " + text + " is no octal number of 0 to 0777");
+  }
+  return mode;
+}
+
 // What clients call the model where --served-model-name says nothing: its catalogue name, else its file or folder.
 std::string model_name(const Options& options, const std::string& path) {
   if (find_in_catalogue(options.model) != nullptr) return options.model;
@@ -49,7 +63,10 @@ std::string model_name(const Options& options, const std::string& path) {
 }
 
 Result<ServerOptions> server_options(const Options& options, const std::string& path) {
-  ServerOptions server{.host = options.host, .port = static_cast<uint16_t>(options.port), .api_keys = options.api_key};
+  ServerOptions server{.api_keys = options.api_key};
+  server.address = {.host = options.host, .port = static_cast<uint16_t>(options.port)};
+  QUIRE_ASSIGN_OR_RETURN(server.address.socket_mode, parse_mode(options.socket_mode));
+  if (options.admin_port) server.admin_port = static_cast<uint16_t>(*options.admin_port);
   for (const std::string& key : server.api_keys) {
     if (key.empty()) return invalid_argument("--api-key is empty");
   }
@@ -58,10 +75,15 @@ Result<ServerOptions> server_options(const Options& options, const std::string& 
   server.model_names = options.served_model_name;
   if (server.model_names.empty()) server.model_names.push_back(model_name(options, path));
   server.lenient = options.lenient;
+  server.ready_delay_s = options.ready_delay_s;
   server.drain_s = options.drain_s;
+  server.stall_s = options.stall_s;
+  server.request_bytes = options.request_memory * kMib;
+  server.on_second_signal = [] { exit_soon_after_interrupt(); };
   server.log_file = options.log_file;
   server.request_defaults = options;
   server.limits.connections = static_cast<size_t>(options.max_connections);
+  server.limits.connections_of_address = static_cast<size_t>(options.max_connections_per_address);
   server.limits.body_bytes = static_cast<size_t>(options.max_body_mib * kMib);
   return server;
 }
@@ -116,13 +138,14 @@ Status check_divergence(const Options& options, const std::string& path) {
       "with --warn");
 }
 
-void print_plan(const Engine& engine) {
-  const KvPlan& plan = engine.plan();
-  std::fprintf(stderr, "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; context %s tokens\n",
+void print_plan(const KvPlan& plan, int64_t request_bytes) {
+  std::fprintf(stderr,
+               "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; up to %s more for requests; context %s "
+               "tokens\n",
                bytes_text(plan.weight_bytes).c_str(), bytes_text(plan.kv_bytes).c_str(),
                bytes_text(plan.workspace_bytes).c_str(), bytes_text(plan.tokenizer_bytes).c_str(),
                bytes_text(plan.total_bytes()).c_str(), bytes_text(plan.budget_bytes).c_str(),
-               count_text(plan.context).c_str());
+               bytes_text(request_bytes).c_str(), count_text(plan.context).c_str());
 }
 
 void print_welcome(const Server& server, const ServerOptions& options, bool chats) {
@@ -131,8 +154,12 @@ void print_welcome(const Server& server, const ServerOptions& options, bool chat
   const std::string call =
       chats ? "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
             : "/v1/completions -d '{\"prompt\": \"Once upon a time\"}'";
-  std::printf("%s serves %s\n  curl %s%s%s\n", url.c_str(), options.model_names.front().c_str(), url.c_str(),
+  const std::string address = options.address.is_unix()
+                                  ? "--unix-socket " + options.address.host.substr(5) + " http://localhost"
+                                  : url;
+  std::printf("%s serves %s\n  curl %s%s%s\n", url.c_str(), options.model_names.front().c_str(), address.c_str(),
               call.c_str(), key.c_str());
+  if (server.admin_port() != 0) std::printf("  port %u answers /health, /ready and /metrics\n", server.admin_port());
   std::fflush(stdout);
 }
 
@@ -151,8 +178,9 @@ Status command_serve(const Invocation& invocation) {
     if (!near.ok()) note("warning: " + near.message());
   }
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(running));
-  print_plan(*engine);
+  print_plan(engine->plan(), serving.request_bytes > 0 ? serving.request_bytes : engine->plan().request_bytes);
   print_welcome(*server, serving, engine->chat_template() != nullptr);
+  MemoryReserve::install(kReserveBytes);
   return server->run(*engine);
 }
 

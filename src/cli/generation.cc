@@ -42,9 +42,7 @@ Result<Request> generate_request(const Options& options, const Hparams& hparams,
   request.max_tokens = options.max_tokens.value_or(-1);
   request.sampling = sampling_params(options, hparams);
   QUIRE_RETURN_IF_ERROR(request.sampling.validate());
-  request.stop = options.stop;
-  for (const int64_t id : options.stop_token_ids) request.stop_token_ids.push_back(static_cast<int32_t>(id));
-  request.ignore_eos = options.ignore_eos;
+  QUIRE_RETURN_IF_ERROR(set_ends(options, request));
   return request;
 }
 

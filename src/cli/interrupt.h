@@ -9,6 +9,9 @@ inline constexpr int kInterruptExitCode = 130;
 // Installs the default. To be called once, at the start.
 void exit_on_interrupt();
 
+// The program was told twice to end: it ends with exit code 130 within a second, whatever hangs.
+void exit_soon_after_interrupt();
+
 // One at a time, on the main thread. A second Ctrl-C before the first was taken ends the program after all: whatever
 // should have stopped did not.
 class InterruptScope {

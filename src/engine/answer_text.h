@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
+#include <utility>
 
-#include "base/status.h"
 #include "engine/stop_matcher.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
@@ -15,8 +14,7 @@ namespace quire {
 
 class AnswerText {
  public:
-  // Fails on an empty stop string.
-  static Result<AnswerText> create(const Tokenizer& tokenizer, std::span<const std::string> stops);
+  AnswerText(const Tokenizer& tokenizer, StopTexts stops) : detokenizer_(tokenizer), stops_(std::move(stops)) {}
 
   // Appends to `released` what `id` makes final. True: a stop string is complete and the answer over. Unless `may_stop`,
   // stop strings are not looked for (yet).
@@ -28,8 +26,6 @@ class AnswerText {
   const std::string& stop_string() const { return stops_.matched(); }
 
  private:
-  AnswerText(const Tokenizer& tokenizer, StopMatcher stops) : detokenizer_(tokenizer), stops_(std::move(stops)) {}
-
   Detokenizer detokenizer_;
   StopMatcher stops_;
 };

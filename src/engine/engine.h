@@ -22,6 +22,13 @@
 
 namespace quire {
 
+// The step that is being computed, if one is.
+struct StepInProgress {
+  double seconds = 0;  // since it began; 0: none is
+  int64_t rows = 0;
+  int64_t sequences = 0;
+};
+
 class Engine {
  public:
   using OnEvent = std::function<void(Event event)>;
@@ -41,6 +48,8 @@ class Engine {
   // No new requests; returns at once. drained() turns true when the last one has ended.
   virtual void drain() = 0;
   virtual bool drained() const = 0;
+  // For whoever watches that steps end.
+  virtual StepInProgress step_in_progress() const = 0;
   // Seconds after which a refused request is likely to be taken, from the measured rate; at least 1.
   virtual int64_t retry_after_s() const = 0;
 
@@ -50,9 +59,10 @@ class Engine {
   virtual const RequestLimits& limits() const = 0;
   virtual const KvPlan& plan() const = 0;
 
-  // JSON documents: what is on, off and why; and one request's timeline (kNotFound when it left the ring).
+  // JSON documents: what is on, off and why; and one request's timeline: kNotFound when it left the ring, and to whoever
+  // asks with another cache_salt than the request's.
   virtual std::string describe_json() const = 0;
-  virtual Result<std::string> trace_json(std::string_view request_id) const = 0;
+  virtual Result<std::string> trace_json(std::string_view request_id, uint64_t cache_salt) const = 0;
   // Metrics in Prometheus' text format.
   virtual std::string metrics_text() const = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "base/check.h"
 
@@ -85,6 +86,7 @@ EngineCore::~EngineCore() { QUIRE_CHECK(requests_.empty()); }  // each has heard
 
 Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
   QUIRE_RETURN_IF_ERROR(limits_.check(request));
+  QUIRE_CHECK(std::ranges::is_sorted(request.stop_token_ids));
   if (requests_.find(request.id) != requests_.end())
     return invalid_argument("a request with id \"" + request.id + "\" is running");
   const auto prompt = static_cast<int64_t>(request.prompt.size());
@@ -95,22 +97,24 @@ Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
   spec.priority = request.priority;
   spec.salt = request.cache_salt;
   spec.prompt_logits = request.prompt_logprobs;
-  QUIRE_ASSIGN_OR_RETURN(const SequenceId first_id, scheduler_->submit(std::move(spec), now_ns));
 
   auto live = std::make_unique<LiveRequest>();
-  live->first_id = first_id;
+  for (int32_t j = 0; j < request.choices; ++j) live->choices.push_back({.text = AnswerText(tokenizer_, request.stop)});
   live->submitted_ns = now_ns;
   live->on_event = std::move(on_event);
-  for (int32_t j = 0; j < request.choices; ++j) {
-    auto text = AnswerText::create(tokenizer_, request.stop);
-    QUIRE_CHECK(text.ok());
-    live->choices.push_back({.text = std::move(*text)});
-  }
   live->open_choices = request.choices;
   live->request = std::move(request);
-  observer_.request_queued(live->request.id, now_ns, prompt);
-  branches_[first_id] = {live.get(), 0};
-  requests_.emplace(live->request.id, std::move(live));
+  // What needs much memory is there by now; the scheduler takes the request last.
+  const auto [entry, added] = requests_.emplace(live->request.id, std::move(live));
+  LiveRequest& submitted = *entry->second;
+  const Result<SequenceId> first_id = scheduler_->submit(std::move(spec), now_ns);
+  if (!first_id.ok()) {
+    requests_.erase(entry);
+    return first_id.status();
+  }
+  submitted.first_id = *first_id;
+  branches_[*first_id] = {&submitted, 0};
+  observer_.request_queued(submitted.request, now_ns);
   return {};
 }
 
@@ -167,18 +171,13 @@ bool EngineCore::step(const std::function<int64_t()>& clock) {
   note_plan(plan, start_ns);
   const bool working = !plan.empty();
   if (working) {
-    Result<StepResult> result = executor_.run(plan, sampling_of(plan));
-    if (result.ok()) sampling_.ended.clear();  // it has heard of them
-    const int64_t end_ns = clock();
-    apply_withdrawals(end_ns);
-    if (result.ok()) {
-      observer_.step_done(static_cast<int64_t>(plan.tokens.size()), static_cast<double>(end_ns - start_ns) / 1e9);
-      commit_step(plan, *result, end_ns - start_ns, end_ns);
-      if (drafter_) set_drafts(plan);
-    } else {
-      fail_step(plan, result.status(), end_ns);
+    observer_.step_began(static_cast<int64_t>(plan.tokens.size()), static_cast<int64_t>(plan.rows.size()), start_ns);
+    const Status done = compute_step(plan, start_ns, clock);
+    if (!done.ok()) {
+      observer_.step_failed();
+      fail_step(plan, done, clock());
     }
-    apply_withdrawals(end_ns);
+    apply_withdrawals(clock());
   }
   stepping_ = false;
   if (!working) {
@@ -188,6 +187,28 @@ bool EngineCore::step(const std::function<int64_t()>& clock) {
   }
   update_gauges();
   return working;
+}
+
+// What fails here, or finds no memory, ends the requests of the step and no others.
+Status EngineCore::compute_step(const StepPlan& plan, int64_t start_ns, const std::function<int64_t()>& clock) {
+  std::vector<SampleResult> results;
+  Result<StepResult> step = StepResult();
+  int64_t end_ns = start_ns;
+  try {
+    step = executor_.run(plan, sampling_of(plan));
+    if (step.ok()) sampling_.ended.clear();  // it has heard of them
+    end_ns = clock();
+    apply_withdrawals(end_ns);
+    QUIRE_RETURN_IF_ERROR(step.status());
+    results = take_results(plan, *step, end_ns);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("there was no memory left for the step that the request was part of; try again later");
+  }
+  observer_.step_done(static_cast<int64_t>(plan.tokens.size()), static_cast<double>(end_ns - start_ns) / 1e9);
+  apply_withdrawals(end_ns);  // of listeners; the step is still in flight
+  settle(scheduler_->commit(results, end_ns - start_ns), end_ns);
+  if (drafter_) set_drafts(plan);
+  return {};
 }
 
 void EngineCore::note_plan(const StepPlan& plan, int64_t now_ns) {
@@ -237,9 +258,7 @@ const StepSampling& EngineCore::sampling_of(const StepPlan& plan) {
     // What would end the answer cannot come yet. An ignored EOS ends nothing, so it may.
     if (start.params.min_tokens > 0) {
       std::vector<int32_t>& mask = start.params.min_tokens_mask;
-      for (const int32_t id : live.request.stop_token_ids) {
-        if (id >= 0 && id < limits_.vocab_size) mask.push_back(id);
-      }
+      mask = live.request.stop_token_ids;
       const auto ends = tokenizer_.end_of_generation_ids();
       if (!live.request.ignore_eos) mask.insert(mask.end(), ends.begin(), ends.end());
     }
@@ -255,23 +274,23 @@ void EngineCore::fail_step(const StepPlan& plan, const Status& why, int64_t now_
   settle(scheduler_->fail_step(), now_ns);
 }
 
-void EngineCore::commit_step(const StepPlan& plan, StepResult& result, int64_t step_ns, int64_t now_ns) {
+// Tells listeners what was sampled, and leaves in `step` and the results what the scheduler is to commit.
+std::vector<SampleResult> EngineCore::take_results(const StepPlan& plan, StepResult& step, int64_t now_ns) {
   std::vector<SampleResult> results;
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     const PlanRow& row = plan.rows[i];
     if (row.padding) continue;
     const Branch branch = branches_.at(row.id);
     LiveRequest& live = *branch.request;
-    std::ranges::move(result.rows[i].prompt_logprobs, std::back_inserter(live.prompt_logprobs));
+    std::ranges::move(step.rows[i].prompt_logprobs, std::back_inserter(live.prompt_logprobs));
     for (int32_t j = 0; j < row.samples; ++j) {
-      SampledSequence& sampled = result.rows[i].sequences[static_cast<size_t>(j)];
+      SampledSequence& sampled = step.rows[i].sequences[static_cast<size_t>(j)];
       branches_[row.id + j] = {&live, branch.choice + j};
       const bool stopped = take_tokens(live, branch.choice + j, sampled, now_ns);
       results.push_back({.id = row.id + j, .tokens = sampled.tokens, .stopped = stopped});
     }
   }
-  apply_withdrawals(now_ns);  // of listeners; the step is still in flight
-  settle(scheduler_->commit(results, step_ns), now_ns);
+  return results;
 }
 
 bool EngineCore::take_tokens(LiveRequest& live, int32_t index, SampledSequence& sampled, int64_t now_ns) {
@@ -302,7 +321,7 @@ bool EngineCore::take_tokens(LiveRequest& live, int32_t index, SampledSequence& 
 bool EngineCore::ends_generation(const Request& request, int32_t token) const {
   const auto ends = tokenizer_.end_of_generation_ids();
   if (!request.ignore_eos && std::binary_search(ends.begin(), ends.end(), token)) return true;
-  return std::ranges::find(request.stop_token_ids, token) != request.stop_token_ids.end();
+  return std::ranges::binary_search(request.stop_token_ids, token);
 }
 
 void EngineCore::note_token_times(LiveRequest& live, Choice& choice, int64_t now_ns) {

@@ -80,7 +80,8 @@ class EngineCore {
   void note_plan(const StepPlan& plan, int64_t now_ns);
   const StepSampling& sampling_of(const StepPlan& plan);
   void fail_step(const StepPlan& plan, const Status& why, int64_t now_ns);
-  void commit_step(const StepPlan& plan, StepResult& result, int64_t step_ns, int64_t now_ns);
+  Status compute_step(const StepPlan& plan, int64_t start_ns, const std::function<int64_t()>& clock);
+  std::vector<SampleResult> take_results(const StepPlan& plan, StepResult& step, int64_t now_ns);
   // Delivers what the sequence was sampled and cuts it to what belongs to the text; returns whether it ends the choice.
   bool take_tokens(LiveRequest& request, int32_t choice, SampledSequence& sampled, int64_t now_ns);
   void note_token_times(LiveRequest& request, Choice& choice, int64_t now_ns);

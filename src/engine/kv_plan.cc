@@ -14,6 +14,8 @@ namespace quire {
 namespace {
 
 constexpr int64_t kTypicalTokens = 4096;  // a sequence is expected to stay below
+constexpr int64_t kLeastRequestBytes = 64 << 20;
+constexpr int64_t kMostRequestBytes = 512 << 20;
 
 struct Pool {
   std::vector<int64_t> pages;
@@ -79,6 +81,7 @@ Result<KvPlan> plan_kv(const Checkpoint& checkpoint, const ModelConfig& config, 
         std::max(least.pages[g], static_cast<int64_t>(std::floor(static_cast<double>(wanted.pages[g]) * share))));
     plan.kv_bytes += plan.pages.back() * KvStore::page_bytes(config, config.kv_groups[g], sizes);
   }
+  plan.request_bytes = std::clamp((plan.budget_bytes - plan.total_bytes()) / 4, kLeastRequestBytes, kMostRequestBytes);
   return plan;
 }
 

@@ -1,7 +1,7 @@
 // How many KV pages a server takes, and what its memory comes to.
 //
 // Default pool: max-seqs x min(context, 4096) tokens and one full context, at most half of what weights and workspace
-// leave of the budget. A group's share is fixed at load, in proportion to what sequences need of it.
+// leave of the budget. Requests get a share of what is left then. A group's share is fixed at load, in proportion to what sequences need of it.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct KvPlan {
   int64_t workspace_bytes = 0;  // with the rows of logits, and the program itself
   int64_t tokenizer_bytes = 0;
   int64_t budget_bytes = 0;
+  int64_t request_bytes = 0;  // that requests may hold beside all that: their texts, answers, queues
   int64_t total_bytes() const { return kv_bytes + weight_bytes + workspace_bytes + tokenizer_bytes; }
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/stop_matcher.h"
 #include "sample/sampling_params.h"
 
 namespace quire {
@@ -15,8 +16,8 @@ struct Request {
   int64_t max_tokens = -1;        // per choice; -1: the rest of the context
   int32_t choices = 1;            // n: sampled from one prefill, each with its own seed
   SamplingParams sampling;        // the seed is always set; the server draws one where the client gave none
-  std::vector<std::string> stop;  // byte strings; not part of the text
-  std::vector<int32_t> stop_token_ids;
+  StopTexts stop;                 // not part of the text
+  std::vector<int32_t> stop_token_ids;  // ascending
   bool ignore_eos = false;
   int32_t logprobs = -1;         // per generated token the chosen one's and this many of the best; -1: none
   bool prompt_logprobs = false;  // also for every prompt token but the first

@@ -78,7 +78,6 @@ TEST(RequestLimits, NonsenseIsRefusedByItsField) {
   refused("priority", [](Request& r) { r.priority = 1001; });
   refused("logit_bias", [](Request& r) { r.sampling.logit_bias = {{50, 1.0f}}; });
   refused("bad_words", [](Request& r) { r.sampling.bad_words = {{1, 50}}; });
-  refused("stop", [](Request& r) { r.stop = {""}; });
   refused("", [](Request& r) { r.sampling.top_p = 0; });
 }
 

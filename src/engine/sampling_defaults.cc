@@ -1,5 +1,6 @@
 #include "engine/sampling_defaults.h"
 
+#include <algorithm>
 #include <random>
 
 namespace quire {
@@ -25,6 +26,16 @@ SamplingParams sampling_params(const Options& options, const Hparams& hparams) {
   // 32 random bits: enough to differ, short enough to type again.
   params.seed = options.seed ? *options.seed : std::random_device{}();
   return params;
+}
+
+Status set_ends(const Options& options, Request& request) {
+  QUIRE_ASSIGN_OR_RETURN(request.stop, StopTexts::create(options.stop));
+  request.stop_token_ids.assign(options.stop_token_ids.begin(), options.stop_token_ids.end());
+  std::ranges::sort(request.stop_token_ids);
+  const auto twice = std::ranges::unique(request.stop_token_ids);
+  request.stop_token_ids.erase(twice.begin(), twice.end());
+  request.ignore_eos = options.ignore_eos;
+  return {};
 }
 
 }  // namespace quire

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -51,6 +52,7 @@ class ServingEngine final : public Engine {
   std::vector<std::string> load_notes() const override;
   void drain() override;
   bool drained() const override { return state_.load() == State::kDraining && live_.load() == 0; }
+  StepInProgress step_in_progress() const override { return observer_.step_in_progress(now_ns()); }
   int64_t retry_after_s() const override;
 
   const Checkpoint& checkpoint() const override { return *checkpoint_; }
@@ -59,8 +61,8 @@ class ServingEngine final : public Engine {
   const RequestLimits& limits() const override { return limits_; }
   const KvPlan& plan() const override { return plan_; }
   std::string describe_json() const override;
-  Result<std::string> trace_json(std::string_view request_id) const override {
-    return observer_.timeline().json(request_id);
+  Result<std::string> trace_json(std::string_view request_id, uint64_t cache_salt) const override {
+    return observer_.timeline().json(request_id, cache_salt);
   }
   std::string metrics_text() const override { return observer_.metrics().text(); }
 
@@ -75,6 +77,7 @@ class ServingEngine final : public Engine {
   Status load();
   void serve(EngineCore& core);
   void apply(EngineCore& core, Inbox::Mail& mail);
+  static Status submit_to(EngineCore& core, Submission& submission, OnEvent on_event);
   void publish(const EngineCore& core);
 
   const EngineOptions options_;
@@ -178,7 +181,13 @@ Status ServingEngine::submit(Request request, OnEvent on_event) {
 void ServingEngine::cancel(std::string_view request_id) { inbox_.cancel(request_id); }
 
 void ServingEngine::run() {
-  if (Status loaded = load(); !loaded.ok()) {
+  Status loaded;
+  try {
+    loaded = load();
+  } catch (const std::bad_alloc&) {
+    loaded = resource_exhausted("there was not enough memory to load the model");
+  }
+  if (!loaded.ok()) {
     const std::lock_guard lock(mutex_);
     load_error_ = std::move(loaded);
     state_.store(State::kFailed);
@@ -225,6 +234,14 @@ void ServingEngine::serve(EngineCore& core) {
   }
 }
 
+Status ServingEngine::submit_to(EngineCore& core, Submission& submission, OnEvent on_event) {
+  try {
+    return core.submit(std::move(submission.request), std::move(on_event), submission.submitted_ns);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("there was no memory left for the request; try again later");
+  }
+}
+
 void ServingEngine::apply(EngineCore& core, Inbox::Mail& mail) {
   for (Submission& submission : mail.submissions) {
     OnEvent count_down = [this, on_event = std::move(submission.on_event)](Event event) {
@@ -232,7 +249,7 @@ void ServingEngine::apply(EngineCore& core, Inbox::Mail& mail) {
       on_event(std::move(event));
       if (terminal) live_.fetch_sub(1);
     };
-    const Status accepted = core.submit(std::move(submission.request), count_down, submission.submitted_ns);
+    const Status accepted = submit_to(core, submission, count_down);
     if (accepted.ok()) continue;
     observer_.metrics().request_refused("scheduler");
     Event failed;
@@ -290,6 +307,7 @@ std::string ServingEngine::describe_json() const {
                           {"workspace", plan_.workspace_bytes},
                           {"tokenizer", plan_.tokenizer_bytes},
                           {"total", plan_.total_bytes()},
+                          {"requests", plan_.request_bytes},
                           {"budget", plan_.budget_bytes},
                           {"held_after_loading", loaded_bytes_.load()}};
   const auto feature = [](bool on, const char* why) { return nlohmann::ordered_json{{"on", on}, {"why", why}}; };

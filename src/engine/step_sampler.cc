@@ -60,10 +60,10 @@ Result<StepResult> StepSampler::sample(const StepPlan& plan, const StepSampling&
   QUIRE_CHECK(sampling.rows.size() == plan.rows.size());
   for (const SequenceId id : sampling.ended) states_.erase(id);
   for (const SamplingStart& start : sampling.started) {
-    SamplingParams params = start.params;
+    const auto params = std::make_shared<const SamplingParams>(start.params);
     for (int32_t j = 0; j < start.branches; ++j) {
-      params.seed = branch_seed(start.params.seed, static_cast<uint64_t>(j));
-      states_.insert_or_assign(start.id + j, SequenceState{.sampler = Sampler(params, start.prompt)});
+      const uint64_t seed = branch_seed(params->seed, static_cast<uint64_t>(j));
+      states_.insert_or_assign(start.id + j, SequenceState{.sampler = Sampler(params, seed, start.prompt)});
     }
   }
   StepResult result;

@@ -1,32 +1,46 @@
 #include "engine/stop_matcher.h"
 
-#include <limits>
+#include <utility>
 
 #include "base/check.h"
 
 namespace quire {
 
-Result<StopMatcher> StopMatcher::create(std::span<const std::string> stops) {
-  size_t total_bytes = 0;
-  for (size_t i = 0; i < stops.size(); ++i) {
-    if (stops[i].empty()) {
+Result<StopTexts> StopTexts::create(std::vector<std::string> texts) {
+  if (texts.size() > kMaxTexts) {
+    return invalid_argument("there are " + std::to_string(texts.size()) + " stop strings; at most " +
+                            std::to_string(kMaxTexts) + " are taken");
+  }
+  size_t bytes = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty()) {
       return invalid_argument("stop string " + std::to_string(i + 1) +
                               " is empty and would end every answer at once; leave it out");
     }
-    total_bytes += stops[i].size();
+    bytes += texts[i].size();
   }
-  if (total_bytes >= std::numeric_limits<uint32_t>::max()) {
-    return out_of_range("the stop strings hold " + std::to_string(total_bytes) + " bytes; 4 GB is the limit");
+  if (bytes > kMaxBytes) {
+    return invalid_argument("the stop strings hold " + std::to_string(bytes) + " bytes; at most " +
+                            std::to_string(kMaxBytes) + " are taken, of all together");
   }
-  StopMatcher matcher;
-  for (const std::string& stop : stops) matcher.insert(stop);
-  matcher.link_suffixes();
-  return matcher;
+  StopTexts result;
+  if (!texts.empty()) result.automaton_ = std::make_shared<const Automaton>(std::move(texts));
+  return result;
 }
 
-void StopMatcher::insert(std::string_view stop) {
+std::span<const std::string> StopTexts::texts() const {
+  if (empty()) return {};
+  return automaton_->texts();
+}
+
+StopTexts::Automaton::Automaton(std::vector<std::string> texts) : texts_(std::move(texts)), nodes_(1) {
+  for (const std::string& text : texts_) insert(text);
+  link_suffixes();
+}
+
+void StopTexts::Automaton::insert(std::string_view text) {
   uint32_t node = 0;
-  for (const char c : stop) {
+  for (const char c : text) {
     const auto byte = static_cast<uint8_t>(c);
     uint32_t target = child(node, byte);
     if (target == 0) {
@@ -40,7 +54,7 @@ void StopMatcher::insert(std::string_view stop) {
 }
 
 // Breadth first, so that a node's suffix, which is shorter, is complete before the node.
-void StopMatcher::link_suffixes() {
+void StopTexts::Automaton::link_suffixes() {
   std::vector<uint32_t> queue = {0};
   for (size_t i = 0; i < queue.size(); ++i) {
     const uint32_t node = queue[i];
@@ -52,13 +66,13 @@ void StopMatcher::link_suffixes() {
   }
 }
 
-uint32_t StopMatcher::child(uint32_t node, uint8_t byte) const {
+uint32_t StopTexts::Automaton::child(uint32_t node, uint8_t byte) const {
   uint32_t c = nodes_[node].first_child;
   while (c != 0 && nodes_[c].byte != byte) c = nodes_[c].next_sibling;
   return c;
 }
 
-uint32_t StopMatcher::next(uint32_t node, uint8_t byte) const {
+uint32_t StopTexts::Automaton::next(uint32_t node, uint8_t byte) const {
   for (;; node = nodes_[node].fail) {
     const uint32_t target = child(node, byte);
     if (target != 0 || node == 0) return target;
@@ -66,11 +80,16 @@ uint32_t StopMatcher::next(uint32_t node, uint8_t byte) const {
 }
 
 bool StopMatcher::feed(std::string_view bytes, std::string& released) {
-  QUIRE_CHECK(nodes_[state_].match_bytes == 0);
+  QUIRE_CHECK(matched_.empty());
+  if (texts_.empty()) {
+    released += bytes;
+    return false;
+  }
+  const StopTexts::Automaton& automaton = *texts_.automaton_;
   for (const char c : bytes) {
     held_.push_back(c);
-    state_ = next(state_, static_cast<uint8_t>(c));
-    const Node& node = nodes_[state_];
+    state_ = automaton.next(state_, static_cast<uint8_t>(c));
+    const StopTexts::Node& node = automaton.node(state_);
     const size_t undecided = node.match_bytes != 0 ? node.match_bytes : node.depth;
     const size_t final_bytes = held_.size() - undecided;
     released.append(held_, 0, final_bytes);

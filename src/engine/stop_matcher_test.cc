@@ -21,13 +21,12 @@ std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
 }
 
 Outcome run(const std::vector<std::string>& stops, const std::vector<std::string>& pieces) {
-  Result<StopMatcher> matcher = StopMatcher::create(stops);
-  EXPECT_TRUE(matcher.ok());
+  StopMatcher matcher(*StopTexts::create(stops));
   Outcome outcome;
   for (const std::string& piece : pieces) {
-    if (matcher->feed(piece, outcome.text)) return {outcome.text, true};
+    if (matcher.feed(piece, outcome.text)) return {outcome.text, true};
   }
-  matcher->finish(outcome.text);
+  matcher.finish(outcome.text);
   return outcome;
 }
 
@@ -61,15 +60,15 @@ TEST(StopMatcher, FindsStopsAcrossHalvesOfACodePoint) {
 }
 
 TEST(StopMatcher, ReleasesWhatTurnsOutNotToBeAStop) {
-  Result<StopMatcher> matcher = StopMatcher::create(std::vector<std::string>{"abcd"});
+  StopMatcher matcher(*StopTexts::create({"abcd"}));
   std::string text;
-  EXPECT_FALSE(matcher->feed("xabc", text));
+  EXPECT_FALSE(matcher.feed("xabc", text));
   EXPECT_EQ(text, "x");
-  EXPECT_EQ(matcher->held_bytes(), 3u);
-  EXPECT_FALSE(matcher->feed("ab", text));
+  EXPECT_EQ(matcher.held_bytes(), 3u);
+  EXPECT_FALSE(matcher.feed("ab", text));
   EXPECT_EQ(text, "xabc");
-  EXPECT_EQ(matcher->held_bytes(), 2u);
-  matcher->finish(text);
+  EXPECT_EQ(matcher.held_bytes(), 2u);
+  matcher.finish(text);
   EXPECT_EQ(text, "xabcab");
 }
 
@@ -81,9 +80,16 @@ TEST(StopMatcher, FollowsSuffixesOfOverlappingStops) {
 }
 
 TEST(StopMatcher, RejectsAnEmptyStop) {
-  const Result<StopMatcher> matcher = StopMatcher::create(std::vector<std::string>{"a", ""});
-  ASSERT_FALSE(matcher.ok());
-  EXPECT_NE(matcher.status().message().find("stop string 2 is empty"), std::string::npos);
+  const Result<StopTexts> texts = StopTexts::create({"a", ""});
+  ASSERT_FALSE(texts.ok());
+  EXPECT_NE(texts.status().message().find("stop string 2 is empty"), std::string::npos);
+}
+
+TEST(StopTexts, HaveALimitOfTheirNumberAndOfTheirBytes) {
+  EXPECT_TRUE(StopTexts::create(std::vector<std::string>(StopTexts::kMaxTexts, "x")).ok());
+  EXPECT_FALSE(StopTexts::create(std::vector<std::string>(StopTexts::kMaxTexts + 1, "x")).ok());
+  EXPECT_TRUE(StopTexts::create({std::string(StopTexts::kMaxBytes, 'x')}).ok());
+  EXPECT_FALSE(StopTexts::create({std::string(StopTexts::kMaxBytes, 'x'), "y"}).ok());
 }
 
 TEST(StopMatcher, AgreesWithTheDefinitionAndNeverHoldsMoreThanItMust) {
@@ -106,11 +112,11 @@ TEST(StopMatcher, AgreesWithTheDefinitionAndNeverHoldsMoreThanItMust) {
     }
     ASSERT_EQ(run(stops, pieces), run_naively(stops, text));
 
-    Result<StopMatcher> matcher = StopMatcher::create(stops);
+    StopMatcher matcher(*StopTexts::create(stops));
     std::string released;
     std::string fed;
     for (const std::string& piece : pieces) {
-      if (matcher->feed(piece, released)) break;
+      if (matcher.feed(piece, released)) break;
       fed += piece;
       size_t longest = 0;
       for (const std::string& stop : stops) {
@@ -118,7 +124,7 @@ TEST(StopMatcher, AgreesWithTheDefinitionAndNeverHoldsMoreThanItMust) {
           if (fed.ends_with(stop.substr(0, n))) longest = std::max(longest, n);
         }
       }
-      ASSERT_EQ(matcher->held_bytes(), longest);
+      ASSERT_EQ(matcher.held_bytes(), longest);
     }
   }
 }

@@ -1,12 +1,13 @@
 #include "engine/timeline.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace quire {
 namespace {
 
 // A generation of a hundred thousand tokens keeps its first steps; the rest are counted.
-constexpr size_t kMaxEvents = 4096;
+constexpr size_t kMaxEventsOfOne = 4096;
 
 const char* kind_name(TraceEvent::Kind kind) {
   switch (kind) {
@@ -59,19 +60,29 @@ nlohmann::ordered_json to_json(const TraceEvent& event, int64_t start_ns) {
 
 }  // namespace
 
-void Timeline::begin(const std::string& id, int64_t time_ns, int64_t prompt_tokens) {
+void Timeline::drop_oldest() {
+  const auto oldest = stories_.find(order_.front());
+  events_ -= oldest->second.events.size();
+  stories_.erase(oldest);
+  order_.pop_front();
+}
+
+void Timeline::begin(const std::string& id, int64_t time_ns, int64_t prompt_tokens, uint64_t reader) {
   const std::lock_guard lock(mutex_);
-  if (stories_.find(id) == stories_.end()) {
+  if (capacity_ == 0) return;
+  const auto known = stories_.find(id);
+  if (known == stories_.end()) {
+    if (order_.size() == capacity_) drop_oldest();
     order_.push_back(id);
-    if (order_.size() > capacity_) {
-      stories_.erase(order_.front());
-      order_.pop_front();
-    }
+  } else {
+    events_ -= known->second.events.size();
   }
   Story& story = stories_[id];
   story = Story{};
+  story.reader = reader;
   story.prompt_tokens = prompt_tokens;
   story.events.push_back({.time_ns = time_ns, .kind = TraceEvent::Kind::kQueued});
+  ++events_;
 }
 
 void Timeline::add(std::string_view id, const TraceEvent& event) {
@@ -79,20 +90,27 @@ void Timeline::add(std::string_view id, const TraceEvent& event) {
   const auto found = stories_.find(id);
   if (found == stories_.end()) return;
   Story& story = found->second;
-  if (story.events.size() >= kMaxEvents && event.kind == TraceEvent::Kind::kStep) {
+  if (story.events.size() >= kMaxEventsOfOne && event.kind == TraceEvent::Kind::kStep) {
     ++story.dropped_steps;
     return;
   }
   story.events.push_back(event);
+  ++events_;
+  while (events_ > kMaxEvents && order_.size() > 1 && order_.front() != id) drop_oldest();
 }
 
-Result<std::string> Timeline::json(std::string_view id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = stories_.find(id);
-  if (found == stories_.end())
+Result<std::string> Timeline::json(std::string_view id, uint64_t reader) const {
+  std::optional<Story> found;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = stories_.find(id);
+    if (known != stories_.end() && known->second.reader == reader) found = known->second;
+  }
+  if (!found) {
     return not_found("no trace of request \"" + std::string(id) + "\": unknown, or older than the last " +
                      std::to_string(capacity_));
-  const Story& story = found->second;
+  }
+  const Story& story = *found;
   nlohmann::ordered_json json = {
       {"id", std::string(id)}, {"prompt_tokens", story.prompt_tokens}, {"events", nlohmann::ordered_json::array()}};
   for (const TraceEvent& event : story.events) json["events"].push_back(to_json(event, story.events.front().time_ns));

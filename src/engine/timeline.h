@@ -1,7 +1,8 @@
-// What happened to each request and when: the story behind a latency figure. The last requests are kept in a ring.
+// What happened to each request and when: the story behind a latency figure. The last requests are kept in a ring, as
+// many as fit kMaxEvents events together.
 //
 // Times are nanoseconds of the engine's monotonic clock. Written by the engine thread, read from any: writers and
-// readers share one lock, which a writer takes once per event.
+// readers share one lock, which a writer takes once per event and a reader only to copy a story.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +32,21 @@ struct TraceEvent {
 
 class Timeline {
  public:
+  static constexpr size_t kMaxEvents = size_t{1} << 18;  // of all stories: 12 MiB
+
   explicit Timeline(size_t capacity) : capacity_(capacity) {}
 
   // Ids of requests that are still in the ring are not reused; a second begin() with one starts its story anew.
-  void begin(const std::string& id, int64_t time_ns, int64_t prompt_tokens);
+  // Its story can be read by whoever knows `reader`.
+  void begin(const std::string& id, int64_t time_ns, int64_t prompt_tokens, uint64_t reader);
   void add(std::string_view id, const TraceEvent& event);
 
-  // kNotFound for a request that never was or has left the ring.
-  Result<std::string> json(std::string_view id) const;
+  // kNotFound for a request that never was, has left the ring, or is another reader's.
+  Result<std::string> json(std::string_view id, uint64_t reader) const;
 
  private:
   struct Story {
+    uint64_t reader = 0;
     int64_t prompt_tokens = 0;
     int64_t dropped_steps = 0;  // of a very long generation
     std::vector<TraceEvent> events;
@@ -51,10 +56,13 @@ class Timeline {
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
+  void drop_oldest();
+
   const size_t capacity_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Story, Hash, std::equal_to<>> stories_;
   std::deque<std::string> order_;
+  size_t events_ = 0;  // of all stories
 };
 
 }  // namespace quire

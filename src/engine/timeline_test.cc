@@ -13,14 +13,14 @@ namespace {
 
 TEST(Timeline, TellsARequestsStory) {
   Timeline timeline(2);
-  timeline.begin("a", 1'000'000, 20);
+  timeline.begin("a", 1'000'000, 20, 0);
   timeline.add(
       "a",
       {.time_ns = 3'000'000, .kind = TraceEvent::Kind::kAdmitted, .rows = 16, .differs_at = 17, .detail = "different"});
   timeline.add("a",
                {.time_ns = 4'000'000, .kind = TraceEvent::Kind::kStep, .rows = 4, .step_rows = 9, .step_sequences = 3});
   timeline.add("a", {.time_ns = 5'000'000, .kind = TraceEvent::Kind::kChoiceFinished, .choice = 1, .detail = "stop"});
-  const auto json = timeline.json("a");
+  const auto json = timeline.json("a", 0);
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(*json, R"({"id":"a","prompt_tokens":20,"events":[{"ms":0.0,"event":"queued"},)"
                    R"({"ms":2.0,"event":"admitted","cached_tokens":16,"match_ended":"different","differs_at":17},)"
@@ -36,7 +36,7 @@ TEST(Timeline, AnEventCostsLessThanATenthOfAMicrosecond) {
   std::vector<std::string> ids;
   for (int i = 0; i < kRequests; ++i) {
     ids.push_back("chatcmpl-0123456789abcdef" + std::to_string(i));
-    timeline.begin(ids.back(), 0, 100);
+    timeline.begin(ids.back(), 0, 100, 0);
   }
   double best_ns = 1e9;
   for (int step = 0; step < kSteps; ++step) {
@@ -53,9 +53,9 @@ TEST(Timeline, AnEventCostsLessThanATenthOfAMicrosecond) {
 
 TEST(Timeline, ForgetsTheOldest) {
   Timeline timeline(2);
-  for (const char* id : {"a", "b", "c"}) timeline.begin(id, 0, 1);
-  EXPECT_EQ(timeline.json("a").status().code(), StatusCode::kNotFound);
-  EXPECT_TRUE(timeline.json("b").ok());
+  for (const char* id : {"a", "b", "c"}) timeline.begin(id, 0, 1, 0);
+  EXPECT_EQ(timeline.json("a", 0).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(timeline.json("b", 0).ok());
   timeline.add("a", {});  // too late: no harm
 }
 

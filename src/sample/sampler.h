@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,8 @@ class Sampler {
   // `params` are valid (SamplingParams::validate), their ids below the vocabulary's size. The repetition penalty covers
   // `prompt` and what is accepted, the others what is accepted.
   Sampler(const SamplingParams& params, std::span<const int32_t> prompt);
+  // One of several that share `params` but for the seed.
+  Sampler(std::shared_ptr<const SamplingParams> params, uint64_t seed, std::span<const int32_t> prompt);
 
   // Tells the sampler that `id` is now part of the output.
   void accept(int32_t id);
@@ -49,7 +52,8 @@ class Sampler {
   void gather(std::span<const float> logits, float max_logit, float floor, uint64_t enough);
   uint64_t weight_of(float logit, float max_logit) const;
 
-  SamplingParams params_;
+  std::shared_ptr<const SamplingParams> params_;
+  uint64_t seed_;
   std::vector<bool> seen_;  // by id, in prompt or output
   std::vector<int32_t> seen_ids_;
   std::vector<int32_t> output_;   // kept only where bad words or output penalties need it

@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 
 #include <cstring>
+#include <functional>
 #include <utility>
 
 namespace quire {
@@ -80,6 +81,10 @@ std::optional<ApiError> AccessPolicy::check(const HttpRequest& request, bool is_
                   .message = "the Origin \"" + std::string(request.header("origin").substr(0, 100)) +
                              "\" is another site; start the server with --api-key to let web pages use it",
                   .code = "foreign_origin"};
+}
+
+uint64_t AccessPolicy::client_of(const HttpRequest& request) const {
+  return has_keys() ? cache_salt(request) : std::hash<std::string>()(request.peer);
 }
 
 uint64_t AccessPolicy::cache_salt(const HttpRequest& request) const {

@@ -26,6 +26,8 @@ class AccessPolicy {
   std::optional<ApiError> check(const HttpRequest& request, bool is_open) const;
   // Prefixes in the cache are shared only among requests of one key. 0 without keys.
   uint64_t cache_salt(const HttpRequest& request) const;
+  // Whose turn it is where clients share what there is: the key, or without keys the address.
+  uint64_t client_of(const HttpRequest& request) const;
   bool has_keys() const { return !digests_.empty(); }
 
  private:

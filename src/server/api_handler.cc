@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/memory_reserve.h"
 #include "json/json_writer.h"
 #include "server/random_id.h"
 
@@ -52,7 +53,8 @@ const ApiHandler::Route ApiHandler::kRoutes[] = {
 
 ApiHandler::ApiHandler(Parts parts)
     : parts_(parts),
-      generations_([&http = parts.http](std::function<void()> task) { http.post(std::move(task)); }),
+      generations_([&http = parts.http](std::function<void()> task) { http.post(std::move(task)); }, parts.budget),
+      workers_(WorkerLimits{}),
       started_s_(std::time(nullptr)) {}
 
 const ApiHandler::Route* ApiHandler::find_route(std::string_view method, std::string_view path, bool* path_exists) {
@@ -133,6 +135,10 @@ void ApiHandler::handle(std::shared_ptr<HttpExchange> exchange) {
   (this->*route->answer)(make_reply(std::move(exchange), route->path));
 }
 
+bool ApiHandler::is_probe(const HttpRequest& head) {
+  return head.method != "POST" && (head.path == "/health" || head.path == "/ready" || head.path == "/metrics");
+}
+
 HttpResponse ApiHandler::error(int status, std::string message) {
   counters_.count("other", status);
   return error_response({.status = status, .message = std::move(message)});
@@ -144,7 +150,14 @@ void ApiHandler::stop(Status outcome) {
   if (stopped_) return;
   stopped_ = true;
   outcome_ = std::move(outcome);
+  workers_.stop();
   parts_.http.stop();
+}
+
+// Whoever balances load hears of the end through /ready before connections are refused.
+void ApiHandler::announce_end() {
+  drain_begins_ = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(parts_.options.ready_delay_s * 1000.0));
+  parts_.log.note("ending", std::to_string(generations_.size()) + " requests are running");
 }
 
 void ApiHandler::begin_drain() {
@@ -155,13 +168,19 @@ void ApiHandler::begin_drain() {
 }
 
 void ApiHandler::signalled(int signal_number) {
-  if (signal_number == SIGHUP) return parts_.log.reopen();
-  if (drain_ends_) return stop(cancelled(""));
-  begin_drain();
+  if (signal_number == SIGHUP || signal_number == SIGUSR1) return parts_.log.reopen();
+  if (signal_number == SIGUSR2) return;
+  if (drain_begins_) {
+    if (parts_.options.on_second_signal) parts_.options.on_second_signal();
+    return stop(cancelled(""));
+  }
+  announce_end();
   tick();
 }
 
 void ApiHandler::tick() {
+  watch_memory();
+  watch_steps();
   const Engine::State state = parts_.engine.state();
   if (state == Engine::State::kFailed && !was_ready_) return stop(parts_.engine.load_error());
   if (state == Engine::State::kReady && !was_ready_) {
@@ -169,14 +188,34 @@ void ApiHandler::tick() {
     for (const std::string& note : parts_.engine.load_notes()) parts_.log.note("loaded", note);
     parts_.log.note("ready", parts_.options.model_names.front());
   }
-  if (!drain_ends_) return;
-  if (generations_.size() == 0 && parts_.http.open_exchanges() == 0) return stop({});
   const auto now = Clock::now();
+  if (!drain_begins_ || now < *drain_begins_) return;
+  if (!drain_ends_) begin_drain();
+  if (generations_.size() == 0 && parts_.http.open_exchanges() == 0) return stop({});
   if (now >= *drain_ends_ && !aborted_) {
     aborted_ = true;
     generations_.abort_all(shutting_down());
   }
   if (now >= *drain_ends_ + kAbortGrace) stop({});
+}
+
+void ApiHandler::watch_memory() {
+  const bool pressed = pressure_.look() || !MemoryReserve::refill();
+  if (pressed == parts_.budget.closed()) return;
+  parts_.budget.close(pressed);
+  parts_.log.note("memory", pressed ? "the process is near the end of its memory: new requests are refused"
+                                    : "there is memory again: requests are taken");
+}
+
+void ApiHandler::watch_steps() {
+  const StepInProgress step = parts_.engine.step_in_progress();
+  const bool stalled = step.seconds > parts_.options.stall_s;
+  if (stalled == stalled_) return;
+  stalled_ = stalled;
+  parts_.log.note(stalled ? "stalled" : "recovered",
+                  stalled ? "a step of " + std::to_string(step.rows) + " rows of " + std::to_string(step.sequences) +
+                                " sequences has not ended for " + std::to_string(static_cast<int64_t>(step.seconds)) + " s"
+                          : "the step that stood still has ended");
 }
 
 }  // namespace quire

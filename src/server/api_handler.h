@@ -1,5 +1,5 @@
 // Routes requests to what answers them, and steers the life of the server: loading, ready, draining, stopped.
-// I/O thread only, except for what it hands to the worker.
+// I/O thread only, except for what it hands to the workers.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,12 @@
 #include "server/access_policy.h"
 #include "server/generation.h"
 #include "server/http_server.h"
+#include "server/memory_pressure.h"
 #include "server/prompt_encoder.h"
 #include "server/reply.h"
 #include "server/request_log.h"
 #include "server/server.h"
+#include "server/worker_pool.h"
 
 namespace quire {
 
@@ -31,12 +33,14 @@ class ApiHandler : public HttpHandler {
     Engine& engine;
     HttpServer& http;
     RequestLog& log;
+    ByteBudget& budget;  // of what requests hold
   };
 
   explicit ApiHandler(Parts parts);
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(std::shared_ptr<HttpExchange> exchange) override;
+  bool is_probe(const HttpRequest& head) override;
   HttpResponse error(int status, std::string message) override;
   void tick() override;
   void signalled(int signal_number) override;
@@ -76,19 +80,29 @@ class ApiHandler : public HttpHandler {
 
   void generate(ReplyPointer reply, Api api);
   void start_generation(ReplyPointer reply, GenerationCall call, std::vector<std::vector<int32_t>> prompts);
-  // Runs `work` here, or on the worker when the body is long; `work` returns what to do here afterwards.
-  void run_work(const ReplyPointer& reply, std::function<std::function<void()>()> work);
+  // Runs `work` on a worker; it returns what to do here afterwards. Fails the reply when there is no worker or no memory
+  // for it, and forgets the work when the client leaves.
+  using Work = std::function<std::function<void()>(const WorkBudget& budget)>;
+  void run_work(const ReplyPointer& reply, Work work);
 
   std::string model_json(std::string_view name) const;
   bool serves(std::string_view name) const;
+  void announce_end();
   void begin_drain();
   void stop(Status outcome);
+  void watch_memory();
+  void watch_steps();
+  std::string metrics_text() const;
 
   Parts parts_;
   RequestCounters counters_;
   GenerationTable generations_;
-  int64_t started_s_;  // since the epoch
-  std::optional<Clock::time_point> drain_ends_;
+  WorkerPool workers_;
+  MemoryPressure pressure_;
+  int64_t started_s_;                             // since the epoch
+  std::optional<Clock::time_point> drain_begins_;  // there: the end was asked for
+  std::optional<Clock::time_point> drain_ends_;    // there: the listener is closed
+  bool stalled_ = false;                           // the engine's step has not ended for too long
   bool aborted_ = false;  // the drain time is over
   bool was_ready_ = false;
   bool stopped_ = false;

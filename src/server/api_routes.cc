@@ -1,5 +1,7 @@
 // The answers of the routes that api_handler.cc lists.
+#include <algorithm>
 #include <ctime>
+#include <new>
 #include <utility>
 
 #include "json/json_writer.h"
@@ -10,7 +12,7 @@
 namespace quire {
 namespace {
 
-// Texts longer than this are read, rendered and tokenized on the worker, so that the I/O thread goes on with others.
+// Bodies beyond that take a while to read, render and tokenize.
 constexpr size_t kLongBodyBytes = 64 << 10;
 
 std::string_view state_name(Engine::State state) {
@@ -41,6 +43,26 @@ ApiError unknown_model(std::string_view name, const std::vector<std::string>& se
           .code = "model_not_found"};
 }
 
+ApiError too_busy() {
+  return {.status = 503,
+          .message = "too much is being asked at the moment; try again later",
+          .code = "overloaded",
+          .retry_after_s = 1};
+}
+
+ApiError out_of_memory() {
+  return {.status = 503, .message = "out of memory; try again later", .code = "overloaded", .retry_after_s = 1};
+}
+
+// What reading a body, rendering and tokenizing it may take beside the body itself: the texts in it up to four times over
+// (parsed, rendered, split, as ids), and an object for each value.
+int64_t working_bytes(std::string_view body) {
+  constexpr int64_t kValueBytes = 96;
+  const auto separators = std::ranges::count_if(body, [](char c) { return c == ',' || c == '[' || c == '{'; });
+  const int64_t values = std::min<int64_t>(separators + 1, JsonValue::kMaxValues);
+  return 4 * static_cast<int64_t>(body.size()) + values * kValueBytes;
+}
+
 constexpr std::string_view kIndex = R"(quire serves a language model here.
 
   POST /v1/chat/completions   answer a conversation
@@ -65,21 +87,42 @@ void ApiHandler::answer_health(ReplyPointer reply) {
 }
 
 void ApiHandler::answer_ready(ReplyPointer reply) {
-  const Engine::State state = drain_ends_ ? Engine::State::kDraining : parts_.engine.state();
-  reply->respond({.status = state == Engine::State::kReady ? 200 : 503, .body = status_json(state_name(state))});
+  const Engine::State state = drain_begins_ ? Engine::State::kDraining : parts_.engine.state();
+  const bool ready = state == Engine::State::kReady && !stalled_;
+  const std::string_view name = state == Engine::State::kReady && stalled_ ? "stalled" : state_name(state);
+  reply->respond({.status = ready ? 200 : 503, .body = status_json(name)});
 }
 
 void ApiHandler::answer_version(ReplyPointer reply) { reply->respond_json("{\"version\":\"" QUIRE_VERSION "\"}"); }
 
 void ApiHandler::answer_metrics(ReplyPointer reply) {
-  std::string text = parts_.engine.metrics_text();
-  text += counters_.metrics_text();
-  text += "# HELP quire_http_connections Connections that are open.\n# TYPE quire_http_connections gauge\n";
-  text += "quire_http_connections " + std::to_string(parts_.http.connections()) + "\n";
-  text += "# HELP quire_http_refused_connections_total Connections over --max-connections.\n";
-  text += "# TYPE quire_http_refused_connections_total counter\n";
-  text += "quire_http_refused_connections_total " + std::to_string(parts_.http.refused_connections()) + "\n";
-  reply->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = std::move(text)});
+  reply->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text()});
+}
+
+std::string ApiHandler::metrics_text() const {
+  std::string text = parts_.engine.metrics_text() + counters_.metrics_text();
+  const auto metric = [&text](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    text.append("# HELP ").append(name).append(" ").append(help).append("\n# TYPE ").append(name).append(" ");
+    text.append(type).append("\n").append(name).append(" ").append(std::to_string(value)).append("\n");
+  };
+  metric("quire_http_connections", "gauge", "Connections that are open.", parts_.http.connections());
+  metric("quire_http_refused_connections_total", "counter", "Connections that found no place (--max-connections).",
+         parts_.http.refused_connections());
+  metric("quire_http_evicted_connections_total", "counter", "Idle connections that gave way to new ones.",
+         parts_.http.evicted_connections());
+  metric("quire_request_memory_bytes", "gauge", "Bytes that requests hold.", parts_.budget.used());
+  metric("quire_request_memory_limit_bytes", "gauge", "Bytes that requests may hold (--request-memory).",
+         parts_.budget.limit());
+  metric("quire_request_memory_refused_total", "counter", "Times that no memory was left for a request.",
+         parts_.budget.refused());
+  metric("quire_memory_pressure", "gauge", "1 while the process is near the end of its memory.",
+         parts_.budget.closed() ? 1 : 0);
+  metric("quire_worker_jobs_waiting", "gauge", "Requests that wait to be read and tokenized.", workers_.waiting());
+  metric("quire_worker_jobs_refused_total", "counter", "Requests refused because too many waited to be read.",
+         workers_.refused());
+  metric("quire_log_lines_lost_total", "counter", "Lines that could not be written to the log.", parts_.log.lost());
+  metric("quire_engine_stalled", "gauge", "1 while a step has not ended for longer than --stall-s.", stalled_ ? 1 : 0);
+  return text;
 }
 
 void ApiHandler::answer_engine(ReplyPointer reply) {
@@ -87,12 +130,13 @@ void ApiHandler::answer_engine(ReplyPointer reply) {
   JsonWriter out(&json);
   out.begin_object().key("engine").raw(parts_.engine.describe_json()).key("server").begin_object();
   out.text("version", QUIRE_VERSION)
-      .text("state", state_name(drain_ends_ ? Engine::State::kDraining : parts_.engine.state()))
+      .text("state", state_name(drain_begins_ ? Engine::State::kDraining : parts_.engine.state()))
       .boolean("api_keys", parts_.access.has_keys())
       .boolean("lenient", parts_.options.lenient)
       .number("connections", parts_.http.connections())
       .number("max_connections", parts_.options.limits.connections)
       .number("max_body_bytes", parts_.options.limits.body_bytes)
+      .number("request_memory_bytes", parts_.budget.limit())
       .number("running_requests", generations_.size());
   out.end_object().end_object();
   reply->respond_json(std::move(json));
@@ -141,15 +185,34 @@ void ApiHandler::answer_trace(ReplyPointer reply) {
     return reply->fail({.status = 404, .message = "a trace is at /v1/requests/ID/trace", .code = "unknown_url"});
   }
   id = id.substr(kPrefix.size(), id.size() - kPrefix.size() - kSuffix.size());
-  Result<std::string> trace = parts_.engine.trace_json(id);
-  if (!trace.ok()) return reply->fail(api_error_of(trace.status()));
-  reply->respond_json(std::move(*trace));
+  run_work(reply, [this, reply, id = std::string(id)](const WorkBudget&) -> std::function<void()> {
+    Result<std::string> trace = parts_.engine.trace_json(id, parts_.access.cache_salt(reply->request()));
+    if (!trace.ok()) return [reply, error = api_error_of(trace.status())] { reply->fail(error); };
+    return [reply, json = std::move(*trace)] { reply->respond_json(json); };
+  });
 }
 
-// The worker must not hold the last reference to a reply: it hands its own on.
-void ApiHandler::run_work(const ReplyPointer& reply, std::function<std::function<void()>()> work) {
-  if (reply->request().body.size() <= kLongBodyBytes) return work()();
-  parts_.http.offload([work = std::move(work), &http = parts_.http] { http.post(work()); });
+void ApiHandler::run_work(const ReplyPointer& reply, Work work) {
+  HttpRequest& request = reply->request();
+  if (!request.held.grow(working_bytes(request.body))) return reply->fail(too_busy());
+  const auto then = [&http = parts_.http, reply](std::function<void()> rest) {
+    http.post([reply, rest = std::move(rest)] {
+      try {
+        rest();
+      } catch (const std::bad_alloc&) {
+        reply->fail(out_of_memory());
+      }
+    });
+  };
+  WorkerPool::Job job;
+  job.run = [reply, work = std::move(work), then](const WorkBudget& budget) {
+    if (!reply->gone()) then(work(budget));
+  };
+  job.is_long = request.body.size() > kLongBodyBytes;
+  job.ran_out_of_memory = [reply, then] { then([reply] { reply->fail(out_of_memory()); }); };
+  const WorkerPool::Ticket ticket = workers_.add(parts_.access.client_of(request), std::move(job));
+  if (ticket == WorkerPool::kRefused) return reply->fail(too_busy());
+  reply->on_gone([this, ticket] { workers_.drop(ticket); });
 }
 
 void ApiHandler::generate(ReplyPointer reply, Api api) {
@@ -157,7 +220,7 @@ void ApiHandler::generate(ReplyPointer reply, Api api) {
     return reply->fail(
         {.status = 503, .message = "the model is being loaded; see /ready", .code = "loading", .retry_after_s = 1});
   }
-  run_work(reply, [this, reply, api]() -> std::function<void()> {
+  run_work(reply, [this, reply, api](const WorkBudget& budget) -> std::function<void()> {
     ParsedCall parsed = parse_generation_call(api, reply->request().body,
                                               {.defaults = parts_.options.request_defaults,
                                                .hparams = parts_.engine.checkpoint().hparams(),
@@ -168,7 +231,7 @@ void ApiHandler::generate(ReplyPointer reply, Api api) {
     if (!call->model.empty() && !serves(call->model)) {
       return [this, reply, call] { reply->fail(unknown_model(call->model, parts_.options.model_names)); };
     }
-    EncodedPrompts prompts = parts_.encoder.encode(*call);
+    EncodedPrompts prompts = parts_.encoder.encode(*call, budget);
     if (auto* error = std::get_if<ApiError>(&prompts))
       return [reply, error = std::move(*error)] { reply->fail(error); };
     auto ids = std::make_shared<std::vector<std::vector<int32_t>>>(
@@ -192,14 +255,14 @@ void ApiHandler::start_generation(ReplyPointer reply, GenerationCall call, std::
     for (const std::string& name : call.ignored) names.append(names.empty() ? "" : ", ").append(header_safe(name));
     reply->add_header("X-Quire-Ignored", names);
   }
-  reply->request().body = {};
+  reply->request().drop_body();
   generations_.start(
-      std::make_unique<Generation>(parts_.engine, std::move(reply), std::move(call), std::move(identity)),
+      std::make_unique<Generation>(parts_.engine, parts_.budget, std::move(reply), std::move(call), std::move(identity)),
       std::move(prompts));
 }
 
 void ApiHandler::answer_tokenize(ReplyPointer reply) {
-  run_work(reply, [this, reply]() -> std::function<void()> {
+  run_work(reply, [this, reply](const WorkBudget& budget) -> std::function<void()> {
     const auto failed = [reply](ApiError error) { return [reply, error = std::move(error)] { reply->fail(error); }; };
     const Result<JsonValue> document = JsonValue::parse(reply->request().body);
     if (!document.ok()) return failed({.message = document.status().message(), .code = "invalid_json"});
@@ -227,7 +290,7 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
       auto normalized = normalize_messages(*messages, "messages");
       if (auto* error = std::get_if<ApiError>(&normalized)) return failed(std::move(*error));
       auto encoded = parts_.encoder.encode_chat(std::get<std::string>(normalized),
-                                                add_prompt ? "{\"add_generation_prompt\":true}" : "{}");
+                                                add_prompt ? "{\"add_generation_prompt\":true}" : "{}", budget);
       if (auto* error = std::get_if<ApiError>(&encoded)) return failed(std::move(*error));
       ids = std::get<std::vector<int32_t>>(std::move(encoded));
     }
@@ -242,7 +305,7 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
 }
 
 void ApiHandler::answer_detokenize(ReplyPointer reply) {
-  run_work(reply, [this, reply]() -> std::function<void()> {
+  run_work(reply, [this, reply](const WorkBudget&) -> std::function<void()> {
     const auto failed = [reply](ApiError error) { return [reply, error = std::move(error)] { reply->fail(error); }; };
     const Result<JsonValue> document = JsonValue::parse(reply->request().body);
     if (!document.ok()) return failed({.message = document.status().message(), .code = "invalid_json"});

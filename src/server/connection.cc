@@ -13,6 +13,7 @@
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -30,7 +31,7 @@ using boost::system::error_code;
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kReadBytes = 16 << 10;
 // Bytes read ahead of the parser: pipelined requests wait in the kernel beyond that.
-constexpr size_t kMaxReadAhead = 256 << 10;
+constexpr size_t kMaxReadAhead = 32 << 10;
 
 using Parser = http::request_parser<http::buffer_body>;
 
@@ -49,10 +50,22 @@ Refusal refusal_of(const error_code& error, const HttpLimits& limits) {
   return {400, "not a request of HTTP/1.1: " + error.message()};
 }
 
+// Counts an exchange while it is open, however it ends.
+class OpenExchange {
+ public:
+  explicit OpenExchange(ConnectionHost& host) : host_(host) { ++host_.open_exchanges; }
+  ~OpenExchange() { --host_.open_exchanges; }
+  OpenExchange(const OpenExchange&) = delete;
+  OpenExchange& operator=(const OpenExchange&) = delete;
+
+ private:
+  ConnectionHost& host_;
+};
+
 class SocketConnection : public Connection, public std::enable_shared_from_this<SocketConnection> {
  public:
-  SocketConnection(asio::io_context& io, int fd, std::string peer, ConnectionHost& host)
-      : socket_(io), wake_(io), room_(io), peer_(std::move(peer)), host_(host) {
+  SocketConnection(asio::io_context& io, int fd, std::string peer, ConnectionHost& host, Place place)
+      : socket_(io), wake_(io), room_(io), peer_(std::move(peer)), host_(host), place_(place) {
     error_code error;
     socket_.assign(tcp::v4(), fd, error);  // the family only matters for opening
     socket_.non_blocking(true, error);
@@ -62,12 +75,12 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
     room_.expires_at(Clock::time_point::max());
   }
 
-  void start(bool refuse, std::function<void(Connection*)> closed) {
+  void start(std::function<void(Connection*)> closed) {
     closed_ = std::move(closed);
     asio::co_spawn(
         socket_.get_executor(), [self = shared_from_this()] { return self->read_all(); }, asio::detached);
     asio::co_spawn(
-        socket_.get_executor(), [self = shared_from_this(), refuse] { return self->serve(refuse); }, asio::detached);
+        socket_.get_executor(), [self = shared_from_this()] { return self->serve(); }, asio::detached);
   }
 
   void tick(Clock::time_point now) override {
@@ -87,19 +100,25 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
 
   void close() override { abort(); }
 
+  Place place() const override { return place_; }
+  const std::string& peer() const override { return peer_; }
+  std::optional<Clock::time_point> idle_since() const override { return idle_since_; }
+
  private:
   asio::awaitable<void> read_all();
-  asio::awaitable<void> serve(bool refuse);
+  asio::awaitable<void> read_input();
+  asio::awaitable<void> serve();
+  asio::awaitable<void> serve_all();
   asio::awaitable<bool> serve_one();
   asio::awaitable<bool> parse_header(Parser& parser);
-  asio::awaitable<bool> read_body(Parser& parser, std::string* body);
+  asio::awaitable<bool> read_body(Parser& parser, HttpRequest* request);
   asio::awaitable<bool> answer(HttpRequest request, AnswerForm form);
   asio::awaitable<bool> write(std::string bytes);
   asio::awaitable<void> refuse_and_close(HttpResponse response);
   asio::awaitable<void> linger();
   asio::awaitable<void> wait();
 
-  std::optional<HttpResponse> check_header(const HttpRequest& request, bool is_http11) const;
+  std::optional<HttpResponse> check_header(const HttpRequest& request) const;
   HttpRequest take_header(Parser& parser) const;
   size_t feed(Parser& parser, error_code& error);
   void abort();
@@ -109,6 +128,7 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   asio::steady_timer room_;  // the same for read_all()
   std::string peer_;
   ConnectionHost& host_;
+  const Place place_;
   std::function<void(Connection*)> closed_;
 
   std::array<char, kReadBytes> read_buffer_;
@@ -118,6 +138,8 @@ class SocketConnection : public Connection, public std::enable_shared_from_this<
   std::shared_ptr<PendingAnswer> answer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point last_output_{};
+  std::optional<Clock::time_point> idle_since_ = Clock::now();
+  bool had_request_ = false;
 };
 
 // Closes at once, whatever is under way; both coroutines then run to their end.
@@ -133,6 +155,14 @@ void SocketConnection::abort() {
 asio::awaitable<void> SocketConnection::wait() { co_await wake_.async_wait(kNoThrow); }
 
 asio::awaitable<void> SocketConnection::read_all() {
+  try {
+    co_await read_input();
+  } catch (const std::bad_alloc&) {
+    abort();
+  }
+}
+
+asio::awaitable<void> SocketConnection::read_input() {
   while (!ended_) {
     if (input_.size() > kMaxReadAhead) {
       co_await room_.async_wait(kNoThrow);
@@ -150,16 +180,32 @@ asio::awaitable<void> SocketConnection::read_all() {
   }
 }
 
-asio::awaitable<void> SocketConnection::serve(bool refuse) {
-  if (refuse) {
-    co_await refuse_and_close(host_.handler->error(503, "too many connections (--max-connections)"));
-  } else {
-    bool go_on = true;
-    while (go_on) go_on = co_await serve_one();
+asio::awaitable<void> SocketConnection::serve() {
+  bool out_of_memory = false;
+  try {
+    co_await serve_all();
+  } catch (const std::bad_alloc&) {
+    out_of_memory = true;
   }
-  co_await linger();
+  // What was read, and made of it, is freed by now.
+  if (out_of_memory && !answer_) {
+    input_ = {};
+    try {
+      co_await refuse_and_close(host_.handler->error(503, "out of memory; try again later"));
+      co_await linger();
+    } catch (const std::bad_alloc&) {
+      input_ = {};
+    }
+  }
+  if (answer_) std::exchange(answer_, nullptr)->client_left();
   abort();
   closed_(this);
+}
+
+asio::awaitable<void> SocketConnection::serve_all() {
+  bool go_on = true;
+  while (go_on) go_on = co_await serve_one();
+  co_await linger();
 }
 
 size_t SocketConnection::feed(Parser& parser, error_code& error) {
@@ -171,13 +217,17 @@ size_t SocketConnection::feed(Parser& parser, error_code& error) {
 
 // Reads up to the end of the header. False: there is no request to answer.
 asio::awaitable<bool> SocketConnection::parse_header(Parser& parser) {
-  deadline_ = Clock::now() + host_.limits.keep_alive;
+  // Who has asked for nothing yet is given less time than who may ask again.
+  deadline_ = Clock::now() + (had_request_ ? host_.limits.keep_alive : host_.limits.header_time);
+  idle_since_ = Clock::now();
   while (true) {
     input_.erase(0, input_.find_first_not_of("\r\n"));  // RFC 9112, 2.2: empty lines before a request are no error
     if (!input_.empty()) break;
     if (ended_ || host_.draining) co_return false;
     co_await wait();
   }
+  idle_since_.reset();
+  had_request_ = true;
   deadline_ = Clock::now() + host_.limits.header_time;
   while (!parser.is_header_done()) {
     error_code error;
@@ -209,38 +259,46 @@ HttpRequest SocketConnection::take_header(Parser& parser) const {
   return request;
 }
 
-std::optional<HttpResponse> SocketConnection::check_header(const HttpRequest& request, bool is_http11) const {
+std::optional<HttpResponse> SocketConnection::check_header(const HttpRequest& request) const {
   HttpHandler& handler = *host_.handler;
-  if (request.path.empty()) return handler.error(400, "the request's target is no path");
-  // RFC 9112, 3.2.
-  if (is_http11 && request.count("host") != 1) return handler.error(400, "a request has exactly one Host field");
   const std::string_view expect = request.header("expect");
   if (!expect.empty() && !equals_ignoring_case(expect, "100-continue")) {
     return handler.error(417, "the only expectation that can be met is 100-continue");
   }
-  if (host_.draining) return handler.error(503, "the server is shutting down");
+  if (host_.draining && !handler.is_probe(request)) return handler.error(503, "the server is shutting down");
+  if (place_ != Place::kWhole && !handler.is_probe(request)) {
+    if (place_ == Place::kAdmin) return handler.error(404, "this port answers /health, /ready and /metrics only");
+    return handler.error(503, "too many connections (--max-connections)");
+  }
   return handler.refuse(request);
 }
 
 // False: the connection is of no more use.
-asio::awaitable<bool> SocketConnection::read_body(Parser& parser, std::string* body) {
-  const Clock::time_point began = Clock::now();
+asio::awaitable<bool> SocketConnection::read_body(Parser& parser, HttpRequest* request) {
+  const size_t window_bytes =
+      host_.limits.body_bytes_per_s * static_cast<size_t>(host_.limits.body_window.count()) / 1000;
+  Clock::time_point window_began = Clock::now();
+  size_t bytes_before = 0;  // the window
   std::array<char, kReadBytes> chunk;
+  std::string& body = request->body;
   while (!parser.is_done()) {
     parser.get().body() = {chunk.data(), chunk.size(), true};
     error_code error;
     feed(parser, error);
     const size_t bytes = chunk.size() - parser.get().body().size;
-    body->append(chunk.data(), bytes);
-    host_.body_bytes_held += bytes;
-    if (host_.body_bytes_held > host_.limits.all_bodies_bytes) {
-      co_await refuse_and_close(host_.handler->error(503, "too many large requests are being read at the moment"));
+    if (!request->held.grow(static_cast<int64_t>(bytes))) {
+      co_await refuse_and_close(host_.handler->error(503, "too much is being asked at the moment; try again later"));
       co_return false;
+    }
+    body.append(chunk.data(), bytes);
+    if (body.size() - bytes_before >= window_bytes) {
+      window_began = Clock::now();
+      bytes_before = body.size();
     }
     // Without input the parser neither advances nor asks for more.
     if (error == http::error::need_more || (!error && input_.empty() && !parser.is_done())) {
       if (ended_) co_return false;
-      deadline_ = began + host_.limits.body_grace + std::chrono::seconds(body->size() / host_.limits.body_bytes_per_s);
+      deadline_ = window_began + host_.limits.body_window;
       co_await wait();
     } else if (error && error != http::error::need_buffer) {
       const Refusal refusal = refusal_of(error, host_.limits);
@@ -263,9 +321,14 @@ asio::awaitable<bool> SocketConnection::serve_one() {
   const bool is_http11 = parser.get().version() >= 11;
   const AnswerForm form{.chunked = is_http11,
                         .head_only = request.method == "HEAD",
-                        .keep_alive = parser.keep_alive() && !host_.draining};
-  if (std::optional<HttpResponse> refusal = check_header(request, is_http11)) {
-    if (!parser.is_done() || !form.keep_alive || host_.draining) {
+                        .keep_alive = parser.keep_alive() && !host_.draining && place_ != Place::kProbesOnly};
+  // Where a peer in front of quire may see another end of the request, nothing behind it is read as one.
+  if (const std::string fault = framing_fault(request, is_http11); !fault.empty()) {
+    co_await refuse_and_close(host_.handler->error(400, fault));
+    co_return false;
+  }
+  if (std::optional<HttpResponse> refusal = check_header(request)) {
+    if (!parser.is_done() || !form.keep_alive || host_.draining || place_ == Place::kProbesOnly) {
       co_await refuse_and_close(std::move(*refusal));
       co_return false;
     }
@@ -278,28 +341,26 @@ asio::awaitable<bool> SocketConnection::serve_one() {
     if (!written) co_return false;
   }
   parser.eager(true);
-  std::string body;
-  const bool has_body = co_await read_body(parser, &body);
-  const size_t body_bytes = body.size();
-  bool keep = false;
-  if (has_body) {
-    request.body = std::move(body);
-    keep = co_await answer(std::move(request), form);
-  }
-  host_.body_bytes_held -= body_bytes;
-  co_return keep;
+  request.held = ByteHold(host_.budget);
+  const bool has_body = co_await read_body(parser, &request);
+  if (!has_body) co_return false;
+  co_return co_await answer(std::move(request), form);
 }
 
 asio::awaitable<bool> SocketConnection::answer(HttpRequest request, AnswerForm form) {
   deadline_ = Clock::time_point::max();
   last_output_ = Clock::now();
-  const auto pending = std::make_shared<PendingAnswer>(std::move(request), form, host_.limits.unsent_bytes, [this] {
+  const auto pending = std::make_shared<PendingAnswer>(std::move(request), form, host_.limits.unsent_bytes, host_.budget, [this] {
     if (answer_ && answer_->overflowed()) abort();
     wake_.cancel();
   });
   answer_ = pending;
-  ++host_.open_exchanges;
-  host_.handler->handle(pending);
+  const OpenExchange open_exchange(host_);
+  try {
+    host_.handler->handle(pending);
+  } catch (const std::bad_alloc&) {
+    pending->respond(host_.handler->error(503, "out of memory; try again later"));
+  }
   bool open = true;
   while (open && !pending->complete()) {
     if (pending->has_output()) {
@@ -311,7 +372,6 @@ asio::awaitable<bool> SocketConnection::answer(HttpRequest request, AnswerForm f
       co_await wait();
     }
   }
-  --host_.open_exchanges;
   answer_.reset();
   pending->client_left();
   co_return open && pending->keep_alive();
@@ -358,9 +418,9 @@ asio::awaitable<void> SocketConnection::linger() {
 }  // namespace
 
 std::shared_ptr<Connection> Connection::start(asio::io_context& io, int fd, std::string peer, ConnectionHost& host,
-                                              bool refuse, std::function<void(Connection*)> closed) {
-  auto connection = std::make_shared<SocketConnection>(io, fd, std::move(peer), host);
-  connection->start(refuse, std::move(closed));
+                                              Place place, std::function<void(Connection*)> closed) {
+  auto connection = std::make_shared<SocketConnection>(io, fd, std::move(peer), host, place);
+  connection->start(std::move(closed));
   return connection;
 }
 

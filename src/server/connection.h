@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/http_server.h"
@@ -22,19 +23,25 @@ namespace quire {
 struct ConnectionHost {
   HttpHandler* handler = nullptr;
   HttpLimits limits;
-  size_t body_bytes_held = 0;  // of requests not yet answered
+  ByteBudget* budget = nullptr;  // null: bodies and answers have no limit in common
   size_t open_exchanges = 0;
   bool draining = false;
+};
+
+// What a connection may ask for.
+enum class Place {
+  kWhole,       // everything
+  kProbesOnly,  // there was no place for it: HttpHandler::is_probe()
+  kAdmin,       // the same, on the port that is there for it
 };
 
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Takes over the connected socket `fd`; `peer` is its address. `refuse`: only say that there are too many. `closed`
-  // is called at the end.
+  // Takes over the connected socket `fd`; `peer` is its address. `closed` is called at the end.
   static std::shared_ptr<Connection> start(boost::asio::io_context& io, int fd, std::string peer, ConnectionHost& host,
-                                           bool refuse, std::function<void(Connection*)> closed);
+                                           Place place, std::function<void(Connection*)> closed);
   virtual ~Connection() = default;
 
   // Ends what took too long; keeps silent streams alive.
@@ -42,6 +49,11 @@ class Connection {
   // Ends the connection once its answer is written; at once where there is none in the making.
   virtual void drain() = 0;
   virtual void close() = 0;
+
+  virtual Place place() const = 0;
+  virtual const std::string& peer() const = 0;
+  // Since when no request is being read or answered; never: one is.
+  virtual std::optional<Clock::time_point> idle_since() const = 0;
 };
 
 }  // namespace quire

@@ -6,13 +6,6 @@
 namespace quire {
 namespace {
 
-std::optional<double> as_number(const JsonValue& value) {
-  if (const double* v = value.as<double>()) return *v;
-  if (const int64_t* v = value.as<int64_t>()) return static_cast<double>(*v);
-  if (const uint64_t* v = value.as<uint64_t>()) return static_cast<double>(*v);
-  return std::nullopt;
-}
-
 std::string number_text(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
@@ -48,6 +41,13 @@ std::optional<OptionValue> option_value(const JsonValue& value) {
 }
 
 }  // namespace
+
+std::optional<double> number_of(const JsonValue& value) {
+  if (const double* v = value.as<double>()) return *v;
+  if (const int64_t* v = value.as<int64_t>()) return static_cast<double>(*v);
+  if (const uint64_t* v = value.as<uint64_t>()) return static_cast<double>(*v);
+  return std::nullopt;
+}
 
 FieldReader::FieldReader(const JsonValue& root, std::string prefix)
     : members_(root.as<JsonValue::Object>()), prefix_(std::move(prefix)) {
@@ -120,7 +120,7 @@ std::optional<int64_t> FieldReader::integer(std::string_view name, int64_t minim
 std::optional<double> FieldReader::number(std::string_view name, double minimum, double maximum) {
   const JsonValue* value = take(name);
   if (value == nullptr) return std::nullopt;
-  const std::optional<double> number = as_number(*value);
+  const std::optional<double> number = number_of(*value);
   if (!number) {
     wrong_type(name, "a number", *value);
   } else if (*number >= minimum && *number <= maximum) {

@@ -45,6 +45,9 @@ class FieldReader {
   std::optional<ApiError> error_;
 };
 
+// Nothing: not a number.
+std::optional<double> number_of(const JsonValue& value);
+
 // The ids of a list, each in [0, vocab_size); nothing when one is not.
 std::optional<std::vector<int32_t>> token_ids(const JsonValue::Array& list, int32_t vocab_size);
 

@@ -1,6 +1,7 @@
 #include "server/generation.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "server/sse.h"
@@ -13,14 +14,30 @@ const ApiError& error_of_departed_client() {
   return kError;
 }
 
+const ApiError& error_of_no_memory() {
+  static const ApiError kError{.status = 503,
+                               .message = "there is no memory for so much at the moment; try again later",
+                               .code = "overloaded",
+                               .retry_after_s = 1};
+  return kError;
+}
+
+// A prompt is kept as ids here, in the request and in the scheduler.
+constexpr int64_t kPromptCopies = 3;
+
 }  // namespace
 
-Generation::Generation(Engine& engine, std::shared_ptr<Reply> reply, GenerationCall call, AnswerIdentity identity)
+Generation::Generation(Engine& engine, ByteBudget& budget, std::shared_ptr<Reply> reply, GenerationCall call,
+                       AnswerIdentity identity)
     : engine_(engine),
       reply_(std::move(reply)),
       call_(std::move(call)),
       id_(identity.id),
-      builder_(std::move(identity)) {
+      builder_(std::move(identity)),
+      held_(&budget) {
+  call_.messages = {};  // rendered by now
+  call_.template_kwargs = {};
+  if (!call_.echo) call_.prompts = {};
   if (call_.include_usage) builder_.announce_usage();
 }
 
@@ -30,6 +47,17 @@ std::string Generation::request_id(size_t part, size_t parts) const {
 
 bool Generation::submit(std::vector<std::vector<int32_t>> prompts, uint64_t number,
                         const std::shared_ptr<EventMailbox>& mailbox) {
+  int64_t bytes = 0;
+  for (const std::vector<int32_t>& prompt : prompts) {
+    bytes += kPromptCopies * static_cast<int64_t>(prompt.size() * sizeof(int32_t));
+  }
+  for (const PromptInput& input : call_.prompts) {
+    if (const auto* text = std::get_if<std::string>(&input)) bytes += 2 * static_cast<int64_t>(text->size());
+  }
+  if (!held_.grow(bytes)) {
+    abort(error_of_no_memory());
+    return false;
+  }
   parts_.resize(prompts.size());
   choices_.resize(prompts.size() * static_cast<size_t>(call_.request.choices));
   if (call_.api == Api::kCompletions && call_.request.logprobs >= 0) {
@@ -49,8 +77,6 @@ bool Generation::submit(std::vector<std::vector<int32_t>> prompts, uint64_t numb
     Request request = call_.request;
     request.id = part.request_id;
     request.prompt = std::move(prompts[i]);
-    // Prompts of one call draw independently, yet reproducibly.
-    request.sampling.seed += i;
     const Status status = engine_.submit(std::move(request), [mailbox, number, i](Event event) {
       mailbox->put({number, i, std::move(event)});
     });
@@ -82,6 +108,8 @@ void Generation::abort(const ApiError& error) {
   cancel_running();
 }
 
+void Generation::run_out_of_memory() { abort(error_of_no_memory()); }
+
 void Generation::on_event(size_t part, Event event) {
   switch (event.kind) {
     case Event::Kind::kDelta:
@@ -112,6 +140,7 @@ void Generation::on_delta(size_t part, Event& event) {
         builder_.append_text(index, event.text, logprobs, running_usage(), &sse_);
       }
     } else {
+      if (!held_.grow(event_bytes(event))) return run_out_of_memory();
       state.choice.text += event.text;
       if (call_.api == Api::kChat) {
         std::move(event.logprobs.begin(), event.logprobs.end(), std::back_inserter(state.chat_logprobs));
@@ -253,9 +282,9 @@ void Generation::finish_answer() {
   reply_->respond_json(builder_.whole(choices, total, times));
 }
 
-GenerationTable::GenerationTable(std::function<void(std::function<void()>)> post_to_io_thread)
+GenerationTable::GenerationTable(std::function<void(std::function<void()>)> post_to_io_thread, ByteBudget& budget)
     : mailbox_(std::make_shared<EventMailbox>(
-          [this, post = std::move(post_to_io_thread)] { post([this] { deliver(); }); })) {}
+          [this, post = std::move(post_to_io_thread)] { post([this] { deliver(); }); }, budget)) {}
 
 void GenerationTable::start(std::unique_ptr<Generation> generation, std::vector<std::vector<int32_t>> prompts) {
   const uint64_t number = next_number_++;
@@ -264,12 +293,21 @@ void GenerationTable::start(std::unique_ptr<Generation> generation, std::vector<
 }
 
 void GenerationTable::deliver() {
-  for (EventMailbox::Item& item : mailbox_->take()) {
-    const auto found = generations_.find(item.generation);
-    if (found == generations_.end()) continue;
-    found->second->on_event(item.part, std::move(item.event));
-    if (found->second->finished()) generations_.erase(found);
+  for (EventMailbox::Item& item : mailbox_->take()) deliver(item);
+}
+
+void GenerationTable::deliver(EventMailbox::Item& item) {
+  const auto found = generations_.find(item.generation);
+  if (found == generations_.end()) return;
+  Generation& generation = *found->second;
+  item.held.release();  // from here on the generation counts what it keeps
+  if (item.lost) return generation.run_out_of_memory();
+  try {
+    generation.on_event(item.part, std::move(item.event));
+  } catch (const std::bad_alloc&) {
+    generation.run_out_of_memory();
   }
+  if (generation.finished()) generations_.erase(found);
 }
 
 void GenerationTable::abort_all(const ApiError& error) {

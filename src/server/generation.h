@@ -19,13 +19,17 @@ namespace quire {
 
 class Generation {
  public:
-  Generation(Engine& engine, std::shared_ptr<Reply> reply, GenerationCall call, AnswerIdentity identity);
+  // What it keeps counts against `budget`.
+  Generation(Engine& engine, ByteBudget& budget, std::shared_ptr<Reply> reply, GenerationCall call,
+             AnswerIdentity identity);
 
   // Submits every prompt. False: the engine refused one, the reply has failed, and what was submitted is cancelled;
   // terminal events of those still come. `number` names this generation in the mailbox.
   bool submit(std::vector<std::vector<int32_t>> prompts, uint64_t number, const std::shared_ptr<EventMailbox>& mailbox);
 
   void on_event(size_t part, Event event);
+  // Ends it because there is no memory for what it says.
+  void run_out_of_memory();
   // Cancels what runs; the reply fails with `error` unless it has ended.
   void abort(const ApiError& error);
   // Every submitted prompt has had its terminal event.
@@ -76,13 +80,14 @@ class Generation {
   bool answered_ = false;       // ended, failed or left: later events are only counted
   int32_t last_finished_ = -1;  // choice whose end is held back until the timings are known
   std::string sse_;             // scratch
+  ByteHold held_;               // prompts, and an answer that is sent whole
   Usage running_usage_;
 };
 
 // All generations that the engine still has to say something about, by number.
 class GenerationTable {
  public:
-  explicit GenerationTable(std::function<void(std::function<void()>)> post_to_io_thread);
+  GenerationTable(std::function<void(std::function<void()>)> post_to_io_thread, ByteBudget& budget);
   ~GenerationTable() { mailbox_->close(); }
 
   void start(std::unique_ptr<Generation> generation, std::vector<std::vector<int32_t>> prompts);
@@ -94,6 +99,7 @@ class GenerationTable {
 
  private:
   void deliver();
+  void deliver(EventMailbox::Item& item);
 
   std::shared_ptr<EventMailbox> mailbox_;
   std::unordered_map<uint64_t, std::unique_ptr<Generation>> generations_;

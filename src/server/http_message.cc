@@ -110,6 +110,28 @@ bool decode_target(std::string_view target, std::string* path) {
   return true;
 }
 
+std::string framing_fault(const HttpRequest& request, bool is_http11) {
+  if (request.path.empty()) return "the request's target is no path";
+  const size_t hosts = request.count("host");
+  if (hosts > 1 || (is_http11 && hosts == 0)) return "a request has exactly one Host field";
+  for (const std::string_view name : {"content-length", "transfer-encoding", "authorization", "origin", "expect"}) {
+    if (request.count(name) > 1) return "the request has more than one " + std::string(name) + " field";
+  }
+  if (request.count("transfer-encoding") > 0) {
+    if (!is_http11) return "Transfer-Encoding does not exist in HTTP/1.0";
+    if (request.count("content-length") > 0) return "a request has Content-Length or Transfer-Encoding, not both";
+    if (!equals_ignoring_case(request.header("transfer-encoding"), "chunked")) {
+      return "the only Transfer-Encoding that is read is chunked, alone";
+    }
+  }
+  for (const std::string_view name : {"host", "origin"}) {
+    if (request.header(name).find('@') != std::string_view::npos) {
+      return "the " + std::string(name) + " field names a user, which it may not";
+    }
+  }
+  return {};
+}
+
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
 }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_budget.h"
+
 namespace quire {
 
 struct HttpRequest {
@@ -14,7 +16,14 @@ struct HttpRequest {
   std::string path;                                          // percent-decoded, without the query
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
-  std::string peer;  // the client's address
+  ByteHold held;     // what the body, and what is made of it, counts as
+  std::string peer;  // the client's address; empty: it has none (a Unix-domain socket)
+
+  // Frees what was read, once it is of no more use.
+  void drop_body() {
+    body = {};
+    held.release();
+  }
 
   // The value of the first header of that (lower-case) name; empty: none.
   std::string_view header(std::string_view name) const;
@@ -38,6 +47,10 @@ std::string head_text(const HttpResponse& response, BodyFraming framing, bool ke
 
 // "/a%20b?x=1" to "/a b"; "http://host/a" to "/a". False: no such target exists.
 bool decode_target(std::string_view target, std::string* path);
+
+// Why the request's header leaves doubt about where the request ends or whom it is for; empty: it does not. After such a
+// request the connection must close (RFC 9112, 6.1 and 6.3; RFC 9110, 7.2).
+std::string framing_fault(const HttpRequest& request, bool is_http11);
 
 bool equals_ignoring_case(std::string_view a, std::string_view b);
 std::string lower_case(std::string_view text);

@@ -15,7 +15,9 @@ namespace {
 constexpr int64_t kMostNumber = INT32_MAX;  // what may run is for RequestLimits to say
 constexpr int64_t kMaxLogprobs = 20;
 constexpr size_t kMaxPrompts = 1024;
-constexpr size_t kMaxStops = 64;
+constexpr size_t kMaxBadWords = 1024;
+constexpr size_t kMaxBadWordBytes = 64 << 10;  // of all
+constexpr size_t kMaxTemplateKwargs = 256;
 constexpr std::string_view kUnknownField =
     "is not a field that quire knows: leave it out, or start the server with --lenient";
 constexpr int64_t kDefaultCompletionTokens = 16;  // OpenAI's
@@ -76,6 +78,15 @@ constexpr UnsupportedField kUnsupported[] = {
     {"suffix", [](const JsonValue& value) { return is_text(value, ""); }},
 };
 
+// "7", not "07" or "+7": so that keys that differ are ids that differ.
+std::optional<int32_t> canonical_id(std::string_view text) {
+  int32_t id = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 0) return std::nullopt;
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return id;
+}
+
 class CallParser {
  public:
   CallParser(Api api, const JsonValue& document, const RequestContext& context)
@@ -126,6 +137,9 @@ void CallParser::read_chat() {
   if (const JsonValue* given = fields_.take("chat_template_kwargs")) {
     const auto* members = given->as<JsonValue::Object>();
     if (members == nullptr) return fields_.wrong_type("chat_template_kwargs", "an object", *given);
+    if (members->size() > kMaxTemplateKwargs) {
+      return fields_.fail("chat_template_kwargs", "may hold " + std::to_string(kMaxTemplateKwargs) + " names at most");
+    }
     for (const JsonMember& member : *members) {
       if (member.key == "add_generation_prompt") {
         return fields_.fail("chat_template_kwargs", "may not hold add_generation_prompt, which is a field of its own");
@@ -226,13 +240,9 @@ void CallParser::read_options() {
     request.max_tokens = kDefaultCompletionTokens;
   }
   if (call_.prompt_only) request.max_tokens = 1;
-  request.stop = options_.stop;
-  if (request.stop.size() > kMaxStops) fields_.fail("stop", "may hold " + std::to_string(kMaxStops) + " texts at most");
-  for (const std::string& text : request.stop) {
-    if (text.empty()) fields_.fail("stop", "holds an empty text");
+  if (const Status ends = set_ends(options_, request); !ends.ok()) {
+    fields_.fail({.message = ends.message(), .param = "stop"});
   }
-  for (const int64_t id : options_.stop_token_ids) request.stop_token_ids.push_back(static_cast<int32_t>(id));
-  request.ignore_eos = options_.ignore_eos;
   request.priority = static_cast<int32_t>(options_.priority);
   request.deadline_ms = options_.deadline_ms;
   request.max_queue_ms = static_cast<int64_t>(options_.max_queue_s * 1000.0);
@@ -267,28 +277,33 @@ void CallParser::read_logit_bias() {
   if (given == nullptr) return;
   const auto* members = given->as<JsonValue::Object>();
   if (members == nullptr) return fields_.wrong_type("logit_bias", "an object of token ids and numbers", *given);
-  FieldReader biases(*given, "logit_bias.");
   for (const JsonMember& member : *members) {
-    int32_t id = -1;
-    const char* end = member.key.data() + member.key.size();
-    const auto [stopped, error] = std::from_chars(member.key.data(), end, id);
-    if (error != std::errc() || stopped != end || id < 0 || id >= context_.vocab_size) {
+    const std::optional<int32_t> id = canonical_id(member.key);
+    if (!id || *id >= context_.vocab_size) {
       return fields_.fail("logit_bias", "names \"" + member.key.substr(0, 40) + "\", which is no token id of 0 to " +
                                             std::to_string(context_.vocab_size - 1));
     }
-    const auto bias = biases.number(member.key, -100, 100);
-    if (!bias) return biases.error() ? fields_.fail(*biases.error()) : void();
-    call_.request.sampling.logit_bias.push_back({id, static_cast<float>(*bias)});
+    const std::optional<double> bias = number_of(member.value);
+    if (!bias || !(*bias >= -100 && *bias <= 100)) {
+      return fields_.fail("logit_bias." + member.key, "must be a number of -100 to 100");
+    }
+    call_.request.sampling.logit_bias.push_back({*id, static_cast<float>(*bias)});
   }
 }
 
 void CallParser::read_rest() {
   if (const JsonValue* given = fields_.take("bad_words")) {
     const auto* list = given->as<JsonValue::Array>();
-    if (list == nullptr || list->size() > kMaxPrompts) return fields_.fail("bad_words", "must be a list of strings");
+    if (list == nullptr) return fields_.wrong_type("bad_words", "a list of strings", *given);
+    size_t bytes = 0;
     for (const JsonValue& entry : *list) {
       const auto* word = entry.as<std::string>();
       if (word == nullptr || word->empty()) return fields_.fail("bad_words", "must be a list of strings, none empty");
+      bytes += word->size();
+      if (bytes > kMaxBadWordBytes || call_.bad_words.size() == kMaxBadWords) {
+        return fields_.fail("bad_words", "may hold " + std::to_string(kMaxBadWords) + " words of " +
+                                             std::to_string(kMaxBadWordBytes) + " bytes in all");
+      }
       call_.bad_words.push_back(*word);
     }
   }

@@ -9,6 +9,8 @@ void PendingAnswer::respond(HttpResponse response) {
   mode_ = Mode::kWhole;
   response_ = std::move(response);
   unsent_.clear();
+  unsent_held_.release();
+  unsent_held_.force(static_cast<int64_t>(response_.body.size()));  // it is there already
   head_due_ = ended_ = true;
   wake();
 }
@@ -22,7 +24,7 @@ void PendingAnswer::send(std::string_view event) {
   if (gone_ || ended_) return;
   unsent_.append(event);
   head_due_ = true;
-  if (unsent_.size() > unsent_limit_) overflowed_ = true;
+  if (unsent_.size() > unsent_limit_ || !unsent_held_.grow(static_cast<int64_t>(event.size()))) overflowed_ = true;
   wake();
 }
 
@@ -47,6 +49,8 @@ bool PendingAnswer::has_output() const {
 
 std::string PendingAnswer::take_output() {
   std::string out;
+  sending_held_.release();
+  sending_held_.absorb(std::move(unsent_held_));
   if (!head_sent_) {
     const BodyFraming framing = mode_ == Mode::kWhole ? BodyFraming::kLength
                                 : form_.chunked       ? BodyFraming::kChunked
@@ -76,7 +80,10 @@ void PendingAnswer::client_left() {
   if (gone_) return;
   gone_ = true;
   wake_ = nullptr;
-  unsent_.clear();
+  unsent_ = {};
+  response_ = {};
+  unsent_held_.release();
+  sending_held_.release();
   const std::function<void()> callback = std::move(on_gone_);
   on_gone_ = nullptr;
   if (callback && !ended_) callback();

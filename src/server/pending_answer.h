@@ -1,7 +1,8 @@
 // The connection's side of an exchange: collects what the API answers, hands it out in the form it has on the wire.
-// I/O thread only. Knows no socket; the connection takes output whenever `wake` told it to look.
+// I/O thread only, but for gone(). Knows no socket; the connection takes output whenever `wake` told it to look.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,8 +19,15 @@ struct AnswerForm {
 
 class PendingAnswer : public HttpExchange {
  public:
-  PendingAnswer(HttpRequest request, AnswerForm form, size_t unsent_limit, std::function<void()> wake)
-      : request_(std::move(request)), form_(form), unsent_limit_(unsent_limit), wake_(std::move(wake)) {}
+  // What is not sent yet counts against `budget` (null: against none).
+  PendingAnswer(HttpRequest request, AnswerForm form, size_t unsent_limit, ByteBudget* budget,
+                std::function<void()> wake)
+      : request_(std::move(request)),
+        form_(form),
+        unsent_limit_(unsent_limit),
+        wake_(std::move(wake)),
+        unsent_held_(budget),
+        sending_held_(budget) {}
 
   HttpRequest& request() override { return request_; }
   void respond(HttpResponse response) override;
@@ -27,7 +35,7 @@ class PendingAnswer : public HttpExchange {
   void send(std::string_view event) override;
   void end_events() override;
   bool head_sent() const override { return head_sent_; }
-  bool gone() const override { return gone_; }
+  bool gone() const override { return gone_.load(std::memory_order_relaxed); }
   void on_gone(std::function<void()> callback) override { on_gone_ = std::move(callback); }
 
   bool has_output() const;
@@ -58,12 +66,14 @@ class PendingAnswer : public HttpExchange {
 
   Mode mode_ = Mode::kNone;
   HttpResponse response_;
-  std::string unsent_;  // events
+  std::string unsent_;     // events
+  ByteHold unsent_held_;   // of `unsent_`, and of an answer that is sent whole
+  ByteHold sending_held_;  // of what was taken last
   bool head_due_ = false;
   bool head_sent_ = false;
   bool ended_ = false;
   bool tail_sent_ = false;  // the last chunk, or nothing where none is needed
-  bool gone_ = false;
+  std::atomic<bool> gone_{false};
   bool overflowed_ = false;
 };
 

@@ -8,7 +8,7 @@ namespace {
 class PendingAnswerTest : public testing::Test {
  protected:
   PendingAnswer answer(AnswerForm form = {}) {
-    return PendingAnswer(HttpRequest{}, form, 100, [this] { ++wakes_; });
+    return PendingAnswer(HttpRequest{}, form, 100, nullptr, [this] { ++wakes_; });
   }
   int wakes_ = 0;
 };

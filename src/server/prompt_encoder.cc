@@ -36,7 +36,8 @@ Result<PromptEncoder> PromptEncoder::create(const Engine& engine) {
 }
 
 std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::string_view messages,
-                                                                        std::string_view kwargs) const {
+                                                                        std::string_view kwargs,
+                                                                        const WorkBudget& budget) const {
   const ChatTemplate* chat_template = engine_.chat_template();
   if (chat_template == nullptr) {
     return ApiError{.message =
@@ -79,10 +80,10 @@ Status PromptEncoder::encode_bad_words(const std::vector<std::string>& words, Sa
   return {};
 }
 
-EncodedPrompts PromptEncoder::encode(GenerationCall& call) const {
+EncodedPrompts PromptEncoder::encode(GenerationCall& call, const WorkBudget& budget) const {
   std::vector<std::vector<int32_t>> prompts;
   if (call.api == Api::kChat) {
-    auto ids = encode_chat(call.messages, call.template_kwargs);
+    auto ids = encode_chat(call.messages, call.template_kwargs, budget);
     if (auto* error = std::get_if<ApiError>(&ids)) return std::move(*error);
     prompts.push_back(std::get<std::vector<int32_t>>(std::move(ids)));
   }

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/work_budget.h"
 #include "engine/engine.h"
 #include "server/api_error.h"
 #include "server/openai_request.h"
@@ -23,11 +24,13 @@ class PromptEncoder {
   // `engine` outlives the encoder.
   static Result<PromptEncoder> create(const Engine& engine);
 
-  // One list of ids a prompt, each with room for an answer. Also fills in what of the request needs the tokenizer.
-  EncodedPrompts encode(GenerationCall& call) const;
+  // One list of ids a prompt, each with room for an answer. Also fills in what of the request needs the tokenizer. Fails
+  // when `budget` is spent.
+  EncodedPrompts encode(GenerationCall& call, const WorkBudget& budget) const;
 
   // `messages`: JSON array; `kwargs`: JSON object.
-  std::variant<std::vector<int32_t>, ApiError> encode_chat(std::string_view messages, std::string_view kwargs) const;
+  std::variant<std::vector<int32_t>, ApiError> encode_chat(std::string_view messages, std::string_view kwargs,
+                                                           const WorkBudget& budget) const;
 
  private:
   PromptEncoder(const Engine& engine, std::string variables) : engine_(engine), variables_(std::move(variables)) {}

@@ -1,8 +1,12 @@
 #include "server/request_log.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -13,6 +17,10 @@
 
 namespace quire {
 namespace {
+
+constexpr size_t kMaxTextBytes = 256;
+constexpr size_t kPieceBytes = 64 << 10;
+constexpr int64_t kClosingNs = 500'000'000;
 
 int open_file(const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640); }
 
@@ -27,6 +35,19 @@ std::string time_text() {
   const size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
   std::snprintf(text + length, sizeof text - length, ".%03dZ", static_cast<int>(ms));
   return text;
+}
+
+// As much of what a client chose as a line may carry.
+std::string_view cut(std::string_view text) { return text.substr(0, kMaxTextBytes); }
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool is_regular(int fd) {
+  struct stat file {};
+  return fd >= 0 && ::fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
 }
 
 // Three decimals: microseconds.
@@ -45,14 +66,14 @@ Result<std::unique_ptr<RequestLog>> RequestLog::open(const std::string& path) {
   return std::unique_ptr<RequestLog>(new RequestLog(path, fd));
 }
 
-RequestLog::RequestLog(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
+RequestLog::RequestLog(std::string path, int fd) : path_(std::move(path)), fd_(fd), is_file_(is_regular(fd)) {
   if (fd_ >= 0) writer_ = std::thread([this] { write_lines(); });
 }
 
 RequestLog::~RequestLog() {
   {
     const std::lock_guard lock(mutex_);
-    ending_ = true;
+    give_up_ns_.store(now_ns() + kClosingNs);
   }
   changed_.notify_one();
   if (writer_.joinable()) writer_.join();
@@ -64,7 +85,7 @@ void RequestLog::write(const RequestRecord& record) {
   std::string line;
   JsonWriter out(&line);
   out.begin_object().text("time", time_text()).text("event", "request").text("request_id", record.request_id);
-  out.text("method", record.method).text("path", record.path).text("peer", record.peer);
+  out.text("method", cut(record.method)).text("path", cut(record.path)).text("peer", record.peer);
   out.number("status", record.status).number("duration_ms", rounded(record.duration_ms));
   if (!record.error_code.empty()) out.text("error", record.error_code);
   if (!record.generation_id.empty()) {
@@ -94,33 +115,43 @@ void RequestLog::reopen() {
 
 void RequestLog::add(std::string line) {
   const std::lock_guard lock(mutex_);
-  if (waiting_.size() >= kMaxWaiting) {
+  if (waiting_bytes_ + line.size() > kMaxWaitingBytes) {
     ++dropped_;
+    ++lost_;
     return;
   }
   if (dropped_ > 0) {
     line.insert(line.size() - 1, ",\"dropped_lines_before\":" + std::to_string(dropped_));
     dropped_ = 0;
   }
+  waiting_bytes_ += line.size() + 1;
   waiting_.push_back(std::move(line.append("\n")));
   changed_.notify_one();
+}
+
+void RequestLog::lose(uint64_t lines) {
+  if (lines == 0) return;
+  const std::lock_guard lock(mutex_);
+  dropped_ += lines;
+  lost_ += lines;
 }
 
 void RequestLog::write_lines() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return !waiting_.empty() || reopen_ || ending_; });
+    changed_.wait(lock, [this] { return !waiting_.empty() || reopen_ || give_up_ns_.load() != INT64_MAX; });
     const std::vector<std::string> lines = std::exchange(waiting_, {});
+    waiting_bytes_ = 0;
     const bool reopen = std::exchange(reopen_, false);
-    const bool ending = ending_;
+    const bool ending = give_up_ns_.load() != INT64_MAX;
     lock.unlock();
-    std::string text;
-    for (const std::string& line : lines) text += line;
-    write_all(text);
+    write_batch(lines);
     if (reopen && path_ != "-") {
       if (const int fd = open_file(path_); fd >= 0) {
         ::close(fd_);
         fd_ = fd;
+        is_file_ = is_regular(fd);
+        rest_.clear();
       }
     }
     if (ending) return;
@@ -129,13 +160,59 @@ void RequestLog::write_lines() {
 }
 
 // A log that cannot be written (disk full, closed pipe) must not end the service.
-void RequestLog::write_all(std::string_view text) const {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd_, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
+void RequestLog::write_batch(const std::vector<std::string>& lines) {
+  std::string joined;
+  size_t begin = 0;
+  uint64_t lost = 0;
+  // Together as far as they go; where they do not, line by line, so that what is there are whole ones.
+  while (begin < lines.size()) {
+    joined.clear();
+    size_t end = begin;
+    while (end < lines.size() && joined.size() + lines[end].size() <= kPieceBytes) joined += lines[end++];
+    if (end > begin + 1 && write_line(joined)) {
+      begin = end;
+      continue;
+    }
+    if (end == begin) end = begin + 1;
+    for (; begin < end; ++begin) lost += !write_line(lines[begin]);
   }
+  lose(lost);
+}
+
+// All of it or nothing; of a pipe's, the rest follows before anything else.
+bool RequestLog::write_line(std::string_view line) {
+  rest_.erase(0, write_some(rest_));
+  if (!rest_.empty()) return false;
+  const off_t before = is_file_ ? ::lseek(fd_, 0, SEEK_END) : -1;
+  const size_t written = write_some(line);
+  if (written == line.size()) return true;
+  if (written == 0) return false;
+  if (is_file_ && before >= 0 && ::ftruncate(fd_, before) == 0) return false;
+  rest_ = line.substr(written);
+  return true;
+}
+
+// How many bytes were taken.
+size_t RequestLog::write_some(std::string_view text) const {
+  size_t taken = 0;
+  while (taken < text.size() && wait_for_room()) {
+    // After poll() a pipe takes as much without blocking.
+    const ssize_t written = ::write(fd_, text.data() + taken, std::min<size_t>(text.size() - taken, PIPE_BUF));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    taken += static_cast<size_t>(written);
+  }
+  return taken;
+}
+
+// False: the log is closing, and whoever reads it takes nothing.
+bool RequestLog::wait_for_room() const {
+  constexpr int kPollMs = 50;
+  while (now_ns() < give_up_ns_.load()) {
+    pollfd waited = {.fd = fd_, .events = POLLOUT, .revents = 0};
+    if (::poll(&waited, 1, kPollMs) > 0) return true;
+  }
+  return false;
 }
 
 }  // namespace quire

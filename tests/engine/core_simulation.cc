@@ -152,7 +152,7 @@ class CoreSimulation {
       if (random_.chance(0.2)) {
         sampling.min_tokens = random_.between(1, 6);
       } else if (random_.chance(0.3)) {
-        request.stop = {random_.pick<const char*>({"ab", "c", "dd", "zaz"})};
+        request.stop = *StopTexts::create({random_.pick<const char*>({"ab", "c", "dd", "zaz"})});
       }
       arrivals_.push_back(std::move(request));
     }
@@ -177,7 +177,7 @@ class CoreSimulation {
       const bool ends = (token == kEndToken && !request.ignore_eos) ||
                         std::ranges::find(request.stop_token_ids, token) != request.stop_token_ids.end();
       if (!ends) expected.text += kLetters[static_cast<size_t>(token)];
-      const size_t cut = request.stop.empty() ? std::string::npos : expected.text.find(request.stop.front());
+      const size_t cut = request.stop.empty() ? std::string::npos : expected.text.find(request.stop.texts().front());
       if (cut != std::string::npos) expected.text.resize(cut);
       if (ends || cut != std::string::npos) {
         expected.finish_reason = "stop";

@@ -171,7 +171,7 @@ TEST_F(CoreTest, WhatIsDraftedBehindAStopStringIsNoneOfTheText) {
   });
   Request request = request_of("stopped", 30);
   const std::string third(1, kLetters[static_cast<size_t>(text[10])]);
-  request.stop = {third};
+  request.stop = *StopTexts::create({third});
   ASSERT_TRUE(submit(request).ok());
   run();
   const std::vector<int32_t> heard = ids_of("stopped");

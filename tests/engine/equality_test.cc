@@ -78,7 +78,7 @@ std::vector<Request> mixed_requests(int count, int64_t vocab, std::mt19937_64& r
     request.prompt_logprobs = i % 11 == 5;
     request.ignore_eos = i % 2 == 0;
     if (i % 6 == 1) request.sampling.frequency_penalty = 0.5f;
-    if (i % 6 == 2) request.stop = {"e", "\n"};
+    if (i % 6 == 2) request.stop = *StopTexts::create({"e", "\n"});
     requests.push_back(std::move(request));
   }
   return requests;

@@ -175,7 +175,7 @@ TEST(ServingEngine, CountsWhatItRefusedAndWhatEnded) {
     EXPECT_NE(engine->metrics_text().find("queue_full"), std::string::npos);
   }
   EXPECT_NE(engine->metrics_text().find("reason=\"length\""), std::string::npos);
-  EXPECT_TRUE(engine->trace_json("first").ok());
+  EXPECT_TRUE(engine->trace_json("first", 0).ok());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -134,14 +135,17 @@ TEST(Connection, EndsSlowHeaders) {
 }
 
 TEST(Connection, EndsSlowBodies) {
-  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.body_grace = milliseconds(300); }));
+  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.body_window = milliseconds(300); }));
   RawClient client(server.port());
   client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
   EXPECT_TRUE(client.closed_within(milliseconds(5000)));
 }
 
 TEST(Connection, EndsIdleConnections) {
-  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.keep_alive = milliseconds(300); }));
+  RunningServer server({}, with_limits([](HttpLimits& limits) {
+                         limits.keep_alive = milliseconds(300);
+                         limits.header_time = milliseconds(300);
+                       }));
   RawClient silent(server.port());
   RawClient used(server.port());
   used.send(get("/health"));
@@ -200,20 +204,131 @@ TEST(Connection, SendsHeadAndCommentsIntoSilence) {
   ASSERT_TRUE(client.wait_for(": waiting\n\n"));
 }
 
+// What the client has sent, with an answer that does not end.
+std::unique_ptr<RawClient> busy_client(const RunningServer& server) {
+  auto client = std::make_unique<RawClient>(server.port());
+  client->send(post(kCompletions, R"({"prompt":"hang"})"));
+  return client;
+}
+
 TEST(Connection, SaysWhenThereAreTooMany) {
   RunningServer server({}, with_limits([](HttpLimits& limits) { limits.connections = 2; }));
-  RawClient first(server.port());
-  RawClient second(server.port());
-  for (RawClient* client : {&first, &second}) {
-    client->send(get("/health"));
-    EXPECT_EQ(client->answer().status, 200);
-  }
+  const auto first = busy_client(server);
+  const auto second = busy_client(server);
+  ASSERT_TRUE(server.engine_has(2));
   RawClient third(server.port());
-  third.send(get("/health"));
+  third.send(get("/v1/models"));
   EXPECT_EQ(third.answer().status, 503);
   EXPECT_TRUE(third.closed_within(milliseconds(5000)));
-  first.send(get("/health"));
-  EXPECT_EQ(first.answer().status, 200);
+  for (const char* probe : {"/health", "/ready", "/metrics"}) {
+    EXPECT_EQ(server.ask(get(probe)).status, 200) << "whoever watches still hears from it";
+  }
+}
+
+TEST(Connection, GivesThePlaceOfTheIdlestToANewOne) {
+  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.connections = 3; }));
+  const auto busy = busy_client(server);
+  ASSERT_TRUE(server.engine_has(1));
+  RawClient idlest(server.port());
+  idlest.send(get("/health"));
+  EXPECT_EQ(idlest.answer().status, 200);
+  RawClient idle(server.port());
+  idle.send(get("/health"));
+  EXPECT_EQ(idle.answer().status, 200);
+  EXPECT_EQ(server.ask(get("/v1/models")).status, 200);
+  EXPECT_TRUE(idlest.closed_within(milliseconds(5000)));
+  idle.send(get("/health"));
+  EXPECT_EQ(idle.answer().status, 200);
+  EXPECT_TRUE(server.engine_has(1)) << "who is being answered keeps its place";
+}
+
+TEST(Connection, SilentCrowdsShutNobodyOut) {
+  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.connections = 64; }));
+  std::vector<std::unique_ptr<RawClient>> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(std::make_unique<RawClient>(server.port()));
+  EXPECT_EQ(server.ask(get("/health")).status, 200);
+  EXPECT_EQ(server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":3})")).status, 200);
+}
+
+TEST(Connection, LimitsTheConnectionsOfAnAddress) {
+  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.connections_of_address = 1; }));
+  const auto busy = busy_client(server);
+  ASSERT_TRUE(server.engine_has(1));
+  EXPECT_EQ(server.ask(get("/v1/models")).status, 503);
+  EXPECT_EQ(server.ask(get("/health")).status, 200);
+}
+
+// The second request in each body is one that a proxy in front would not have seen.
+TEST(Connection, EndsWhereTheEndOfARequestIsInDoubt) {
+  RunningServer server;
+  const std::string smuggled = get("/v1/models");
+  const std::string length = "Content-Length: " + std::to_string(smuggled.size()) + "\r\n";
+  const std::vector<std::string> fields = {
+      "Transfer-Encoding: xchunked\r\n",
+      "Transfer-Encoding: gzip\r\n",
+      "Transfer-Encoding: gzip, chunked\r\n",
+      "Transfer-Encoding: chunked, gzip\r\n",
+      "Transfer-Encoding: chunked, chunked\r\n",
+      "Transfer-Encoding: chunked;x=y\r\n",
+      "Transfer-Encoding: \r\n",
+      "Transfer-Encoding: \"chunked\"\r\n",
+      "Transfer-Encoding: identity\r\n",
+      "Transfer-Encoding: identity\r\n" + length,
+      "Transfer-Encoding: \r\n" + length,
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+      "Transfer-Encoding: chunked\r\n" + length,
+      length + length,
+      length + "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n",
+      length + "Origin: http://localhost\r\nOrigin: http://localhost\r\n",
+      length + "Origin: http://127.0.0.1:9@evil.example\r\n",
+  };
+  for (const std::string& field : fields) {
+    RawClient client(server.port());
+    client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + field + "\r\n" + smuggled);
+    EXPECT_EQ(client.answer().status, 400) << field;
+    client.end_output();
+    EXPECT_TRUE(client.closed_within(milliseconds(5000))) << field;
+    EXPECT_EQ(client.received(), "") << field << ": nothing behind it was read as a request";
+  }
+  for (const char* host : {"localhost@evil", "localhost:80@evil", "a@localhost"}) {
+    EXPECT_EQ(server.ask("GET /health HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n").status, 400) << host;
+  }
+  EXPECT_EQ(server.ask("POST /tokenize HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").status, 400);
+}
+
+TEST(Connection, EndsBodiesThatStopShort) {
+  RunningServer server({}, with_limits([](HttpLimits& limits) { limits.body_window = milliseconds(400); }));
+  RawClient client(server.port());
+  const std::string burst(1 << 20, 'a');
+  client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n" + burst);
+  EXPECT_TRUE(client.closed_within(milliseconds(5000))) << "much at first buys no time";
+}
+
+TEST(Connection, CountsBodiesUntilTheyAreFreed) {
+  RunningServer server({.request_bytes = 4 << 20});
+  const std::string head = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n\r\n";
+  {
+    RawClient first(server.port());
+    first.send(head + std::string(2'500'000, 'a'));
+    RawClient second(server.port());
+    second.send(head + std::string(2'500'000, 'a'));
+    EXPECT_EQ(second.answer().status, 503);
+  }
+  const std::string body = R"({"prompt":")" + std::string(100'000, 'a') + "\"}";
+  int status = 503;  // until the server has noticed that the first has left
+  for (int i = 0; i < 1000 && status == 503; ++i) status = server.ask(post("/tokenize", body)).status;
+  EXPECT_EQ(status, 200);
+}
+
+TEST(Connection, RefusesAnswersThereIsNoMemoryFor) {
+  RunningServer server({.context = 1 << 20, .request_bytes = 2 << 20});
+  const RawAnswer answer =
+      server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":100000,"n":8,"logprobs":20})"));
+  EXPECT_EQ(answer.status, 503) << answer.body.substr(0, 200);
+  EXPECT_TRUE(server.engine_has(0)) << "what is not wanted any more is cancelled";
+  EXPECT_EQ(server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":3})")).status, 200);
+  EXPECT_NE(server.ask(get("/metrics")).body.find("\nquire_request_memory_bytes 0\n"), std::string::npos);
 }
 
 }  // namespace

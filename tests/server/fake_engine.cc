@@ -71,6 +71,7 @@ FakeEngine::FakeEngine(FakeEngineOptions options)
       checkpoint_(std::make_unique<FakeCheckpoint>()),
       tokenizer_(byte_tokenizer()),
       state_(options.state) {
+  plan_.request_bytes = options.request_bytes;
   limits_ = {.vocab_size = tokenizer_->vocab_size(),
              .context = options.context,
              .trained_context = options.context,
@@ -118,7 +119,7 @@ void FakeEngine::plan_answer(Live& live) const {
       text.push_back(static_cast<char>(bits % 7 == 0 ? ' ' : 'a' + bits % 26));
     }
     size_t cut = std::string::npos;
-    for (const std::string& stop : request.stop) {
+    for (const std::string& stop : request.stop.texts()) {
       if (const size_t at = text.find(stop); at < cut) {
         cut = at;
         stopped_by = stop;
@@ -170,10 +171,10 @@ std::vector<Request> FakeEngine::seen_requests() const {
   return seen_;
 }
 
-Result<std::string> FakeEngine::trace_json(std::string_view request_id) const {
+Result<std::string> FakeEngine::trace_json(std::string_view request_id, uint64_t cache_salt) const {
   const std::lock_guard lock(mutex_);
   for (const Request& request : seen_) {
-    if (request.id == request_id) return "{\"id\":\"" + request.id + "\"}";
+    if (request.id == request_id && request.cache_salt == cache_salt) return "{\"id\":\"" + request.id + "\"}";
   }
   return not_found("no request of that id is remembered");
 }

@@ -26,6 +26,7 @@ struct FakeEngineOptions {
   size_t max_requests = 1024;              // more are refused: the queue is full
   std::chrono::microseconds step_time{0};  // pause between steps
   bool has_template = true;
+  int64_t request_bytes = 256 << 20;       // that the memory plan leaves requests
   Engine::State state = Engine::State::kReady;
 };
 
@@ -48,7 +49,9 @@ class FakeEngine : public Engine {
   const RequestLimits& limits() const override { return limits_; }
   const KvPlan& plan() const override { return plan_; }
   std::string describe_json() const override { return R"({"policy":"fake"})"; }
-  Result<std::string> trace_json(std::string_view request_id) const override;
+  Result<std::string> trace_json(std::string_view request_id, uint64_t cache_salt) const override;
+  StepInProgress step_in_progress() const override { return {.seconds = step_seconds_, .rows = 7, .sequences = 3}; }
+  void set_step_seconds(double seconds) { step_seconds_ = seconds; }
   std::string metrics_text() const override { return "# TYPE quire_fake gauge\nquire_fake 1\n"; }
 
   void set_state(State state) { state_ = state; }
@@ -90,6 +93,7 @@ class FakeEngine : public Engine {
   std::map<std::string, std::unique_ptr<Live>, std::less<>> live_;
   std::vector<Request> seen_;
   bool ending_ = false;
+  std::atomic<double> step_seconds_{0};
   std::thread thread_;
 };
 

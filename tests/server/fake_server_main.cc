@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   quire::ServerOptions options;
-  options.port = static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 0);
+  options.address.port = static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 0);
   options.model_names = {"fake"};
   options.log_file = "none";
   quire::FakeEngine engine({.step_time = std::chrono::microseconds(argc > 2 ? std::atoi(argv[2]) : 0)});

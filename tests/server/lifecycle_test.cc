@@ -1,4 +1,9 @@
 // Loading, failing, full queues, and shutting down.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,10 +110,95 @@ TEST(Lifecycle, StopsAtOnceWhenToldTwice) {
   EXPECT_EQ(server.wait().code(), StatusCode::kCancelled);
 }
 
+TEST(Lifecycle, TellsBalancersBeforeItRefusesConnections) {
+  ServerOptions options;
+  options.ready_delay_s = 0.6;
+  RunningServer server({}, options);
+  EXPECT_EQ(server.ask(get("/ready")).status, 200);
+  server.shut_down();
+  RawAnswer ready = server.ask(get("/ready"));
+  for (int i = 0; i < 100 && ready.status == 200; ++i) ready = server.ask(get("/ready"));
+  EXPECT_EQ(ready.status, 503) << "while it still listens";
+  EXPECT_EQ(ready.body, "{\"status\":\"draining\"}");
+  EXPECT_EQ(server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":3})")).status, 200);
+  EXPECT_TRUE(server.wait().ok());
+}
+
+TEST(Lifecycle, CallsForAForcedEndAtTheSecondSignal) {
+  std::atomic<int> called = 0;
+  ServerOptions options;
+  options.on_second_signal = [&called] { ++called; };
+  RunningServer server({}, options);
+  RawClient client(server.port());
+  client.send(post(kCompletions, R"({"prompt":"hang"})"));
+  ASSERT_TRUE(server.engine_has(1));
+  server.shut_down();
+  server.shut_down();
+  EXPECT_EQ(server.wait().code(), StatusCode::kCancelled);
+  EXPECT_EQ(called, 1);
+}
+
+TEST(Lifecycle, ReportsAStepThatStandsStill) {
+  RunningServer server;
+  EXPECT_EQ(server.ask(get("/ready")).status, 200);
+  server.engine().set_step_seconds(31);
+  const auto becomes = [&](int status) {
+    return RunningServer::soon([&] { return server.ask(get("/ready")).status == status; });
+  };
+  EXPECT_TRUE(becomes(503));
+  EXPECT_NE(server.ask(get("/metrics")).body.find("\nquire_engine_stalled 1\n"), std::string::npos);
+  EXPECT_EQ(server.ask(get("/health")).status, 200);
+  server.engine().set_step_seconds(0);
+  EXPECT_TRUE(becomes(200));
+}
+
+TEST(Lifecycle, AnswersProbesOnAPortOfTheirOwn) {
+  ServerOptions options;
+  options.admin_port = 0;
+  options.limits.connections = 1;
+  RunningServer server({}, options);
+  RawClient busy(server.port());
+  busy.send(post(kCompletions, R"({"prompt":"hang"})"));
+  ASSERT_TRUE(server.engine_has(1));
+  for (const char* probe : {"/health", "/ready", "/metrics"}) {
+    RawClient client(server.admin_port());
+    client.send(get(probe));
+    EXPECT_EQ(client.answer().status, 200);
+  }
+  RawClient client(server.admin_port());
+  client.send(get("/v1/models"));
+  EXPECT_EQ(client.answer().status, 404);
+}
+
+TEST(Lifecycle, ListensOnAUnixDomainSocket) {
+  const std::string path = testing::TempDir() + "quire-" + std::to_string(::getpid()) + ".socket";
+  ServerOptions options;
+  options.address = {.host = "unix:" + path, .socket_mode = 0640};
+  {
+    RunningServer server({}, options);
+    struct stat file {};
+    ASSERT_EQ(::stat(path.c_str(), &file), 0);
+    EXPECT_EQ(file.st_mode & 0777, 0640u);
+    RawClient client(path);
+    client.send(get("/health"));
+    EXPECT_EQ(client.answer().status, 200);
+    ServerOptions second = options;
+    second.model_names = {"fake"};
+    const auto taken = Server::bind(second);
+    ASSERT_FALSE(taken.ok());
+    EXPECT_NE(taken.status().message().find("is taken"), std::string::npos) << taken.status().message();
+  }
+  struct stat file {};
+  EXPECT_NE(::stat(path.c_str(), &file), 0) << "the file goes with the server";
+  std::ofstream(path) << "something";
+  EXPECT_FALSE(Server::bind(options).ok()) << "a file of someone else's is left alone";
+  ::unlink(path.c_str());
+}
+
 TEST(Lifecycle, NamesAPortThatIsTaken) {
   RunningServer server;
   ServerOptions options;
-  options.port = server.port();
+  options.address.port = server.port();
   const auto second = Server::bind(options);
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().message().find("is taken"), std::string::npos) << second.status().message();
@@ -116,8 +206,8 @@ TEST(Lifecycle, NamesAPortThatIsTaken) {
 
 TEST(Lifecycle, WantsAKeyWhereOthersCanReachIt) {
   ServerOptions options;
-  options.host = "0.0.0.0";
-  options.port = 0;
+  options.address.host = "0.0.0.0";
+  options.address.port = 0;
   options.log_file = "none";
   EXPECT_FALSE(Server::bind(options).ok());
   options.insecure = true;
@@ -125,7 +215,7 @@ TEST(Lifecycle, WantsAKeyWhereOthersCanReachIt) {
   options.insecure = false;
   options.api_keys = {"k"};
   EXPECT_TRUE(Server::bind(options).ok());
-  options.host = "no such host!";
+  options.address.host = "no such host!";
   EXPECT_FALSE(Server::bind(options).ok());
 }
 

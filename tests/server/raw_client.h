@@ -17,6 +17,7 @@ struct RawAnswer {
 class RawClient {
  public:
   explicit RawClient(uint16_t port);
+  explicit RawClient(const std::string& path);  // of a Unix-domain socket
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;

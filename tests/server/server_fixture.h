@@ -18,7 +18,7 @@ namespace quire {
 class RunningServer {
  public:
   explicit RunningServer(FakeEngineOptions engine_options = {}, ServerOptions options = {}) : engine_(engine_options) {
-    options.port = 0;
+    options.address.port = 0;
     options.log_file = "none";
     options.model_names = {"fake", "alias"};
     auto bound = Server::bind(std::move(options));
@@ -34,6 +34,7 @@ class RunningServer {
   }
 
   uint16_t port() const { return server_->port(); }
+  uint16_t admin_port() const { return server_->admin_port(); }
   FakeEngine& engine() { return engine_; }
   void shut_down() { server_->shut_down(); }
   Status wait() {
@@ -57,7 +58,7 @@ class RunningServer {
     return soon([&] { return engine_.cancelled_requests() == count; });
   }
 
- private:
+  // Whether `condition` comes to hold.
   template <typename Condition>
   static bool soon(Condition&& condition) {
     for (int i = 0; i < 2000; ++i) {
@@ -67,6 +68,7 @@ class RunningServer {
     return false;
   }
 
+ private:
   FakeEngine engine_;
   std::unique_ptr<Server> server_;
   Status status_;
