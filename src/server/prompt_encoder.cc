@@ -6,25 +6,6 @@
 #include "json/json_writer.h"
 
 namespace quire {
-namespace {
-
-// Two JSON objects in one; the keys of the second win. Both are from JsonWriter, so they are well-formed.
-std::string merged(std::string_view defaults, std::string_view overrides) {
-  const Result<JsonValue> first = JsonValue::parse(defaults);
-  const Result<JsonValue> second = JsonValue::parse(overrides);
-  std::string json;
-  JsonWriter writer(&json);
-  writer.begin_object();
-  for (const JsonMember& member : *first->as<JsonValue::Object>()) {
-    if (second->find(member.key) == nullptr) writer.key(member.key).value(member.value);
-  }
-  for (const JsonMember& member : *second->as<JsonValue::Object>()) writer.key(member.key).value(member.value);
-  writer.end_object();
-  return json;
-}
-
-}  // namespace
-
 Result<PromptEncoder> PromptEncoder::create(const Engine& engine) {
   QUIRE_ASSIGN_OR_RETURN(const auto specials, special_token_texts(engine.checkpoint()));
   std::string variables;
@@ -47,8 +28,9 @@ std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::str
   }
   const Result<MarkedText> text = chat_template->render({.messages = std::string(messages),
                                                          .tools = std::string(),
-                                                         .kwargs = merged(variables_, kwargs),
-                                                         .now = std::nullopt});
+                                                         .kwargs = std::string(kwargs),
+                                                         .now = std::nullopt,
+                                                         .variables = variables_});
   if (!text.ok()) {
     return ApiError{.message = text.status().message(), .param = "messages", .code = "chat_template_error"};
   }
