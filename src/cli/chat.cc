@@ -17,13 +17,15 @@ Result<std::vector<int32_t>> encode_messages(const Generator& generator, const C
     return unsupported(generator.checkpoint().path() +
                        ": carries no chat template; send a prompt of plain text instead");
   }
-  QUIRE_ASSIGN_OR_RETURN(JsonObject variables, special_token_variables(generator.checkpoint()));
-  variables.boolean("add_generation_prompt", true);
+  QUIRE_ASSIGN_OR_RETURN(const JsonObject variables, special_token_variables(generator.checkpoint()));
+  JsonObject defaults;
+  defaults.boolean("add_generation_prompt", true);
   QUIRE_ASSIGN_OR_RETURN(const MarkedText text,
                          chat_template->render({.messages = request.messages,
                                                 .tools = request.tools.value_or(std::string()),
-                                                .kwargs = merge_json(variables, request.kwargs.value_or("{}")),
-                                                .now = std::nullopt}));
+                                                .kwargs = merge_json(defaults, request.kwargs.value_or("{}")),
+                                                .now = std::nullopt,
+                                                .variables = variables.line()}));
   return generator.tokenizer().encode_chat(text);
 }
 

@@ -49,11 +49,11 @@ Result<JsonObject> answer(const Source& source, const std::optional<int64_t>& no
   QUIRE_ASSIGN_OR_RETURN(const auto kwargs, request.take_object("kwargs"));
   QUIRE_RETURN_IF_ERROR(request.finish());
   if (!messages) return invalid_argument("the request has no \"messages\"");
-  QUIRE_ASSIGN_OR_RETURN(const MarkedText text,
-                         source.chat_template.render({.messages = *messages,
-                                                      .tools = tools.value_or(std::string()),
-                                                      .kwargs = merge_json(source.variables, kwargs.value_or("{}")),
-                                                      .now = now}));
+  QUIRE_ASSIGN_OR_RETURN(const MarkedText text, source.chat_template.render({.messages = *messages,
+                                                                             .tools = tools.value_or(std::string()),
+                                                                             .kwargs = kwargs.value_or("{}"),
+                                                                             .now = now,
+                                                                             .variables = source.variables.line()}));
   JsonObject object;
   object.text("text", text.text);
   return object;
@@ -75,11 +75,13 @@ Status command_template(const Invocation& invocation) {
   std::vector<std::pair<std::string, std::string>> messages;
   if (!options.system.empty()) messages.emplace_back("system", options.system);
   messages.emplace_back("user", message);
-  source.variables.boolean("add_generation_prompt", true);
-  QUIRE_ASSIGN_OR_RETURN(
-      const MarkedText text,
-      source.chat_template.render(
-          {.messages = messages_json(messages), .tools = {}, .kwargs = source.variables.line(), .now = now}));
+  JsonObject kwargs;
+  kwargs.boolean("add_generation_prompt", true);
+  QUIRE_ASSIGN_OR_RETURN(const MarkedText text, source.chat_template.render({.messages = messages_json(messages),
+                                                                             .tools = {},
+                                                                             .kwargs = kwargs.line(),
+                                                                             .now = now,
+                                                                             .variables = source.variables.line()}));
   std::fputs(text.text.c_str(), stdout);
   if (!text.text.ends_with('\n')) std::fputs("\n", stdout);
   return {};

@@ -124,6 +124,8 @@ TEST(TokenizerExport, RefusesGgufByKey) {
       {with(sentencepiece_keys(), "scores", std::vector<double>{0}),
        "tokenizer.ggml.scores has 1 entries for 7 tokens"},
       {with(sentencepiece_keys(), "unknown_token_id", uint64_t{9}), "unknown-token id 9"},
+      {with(sentencepiece_keys(), "unknown_token_id", uint64_t{0xFFFFFFFF}),
+       "tokenizer.ggml.tokens lacks some of the byte tokens"},
       {with(sentencepiece_keys(), "tokens", Strings{"<unk>", "<s>", "!", "<0x0A>", "\u2581a", "a", "\u2581"}),
        "control token 2 ('!') is one character"},
       {with(sentencepiece_keys(), "scores", std::vector<double>{0, 0, 0, 0, -1, -1, 0.0 / 0.0}), "not a number"},
@@ -194,6 +196,12 @@ TEST(TokenizerExport, NamesEndsBeyondEos) {
 TEST(TokenizerExport, SaysWhichPiecesAreNotThere) {
   Parts parts = parts_of(with(sentencepiece_keys(), "add_bos_token", false));
   parts.tokenizer["model"].erase("unk_token");
+  for (int byte = 0; byte < 256; ++byte) {
+    const char digits[] = "0123456789ABCDEF";
+    const std::string name = std::string("<0x") + digits[byte / 16] + digits[byte % 16] + ">";
+    Json& vocabulary = parts.tokenizer["model"]["vocab"];
+    if (!vocabulary.contains(name)) vocabulary[name] = vocabulary.size();
+  }
   const auto keys = gguf_tokenizer_metadata(directory({parts.tokenizer, Json::object()}));
   ASSERT_TRUE(keys.ok()) << keys.status().message();
   for (const char* name : {"bos_token_id", "eos_token_id", "unknown_token_id"}) {
@@ -236,6 +244,8 @@ TEST(TokenizerExport, RefusesDocumentsByField) {
       {configured(bytes, "pad_token", "<none>"), "'pad_token' is '<none>', which is no token"},
       {configured(bytes, "chat_template", Json::parse(R"([{"name": "default", "template": "x"}, {"name": "rag"}])")),
        "an entry of 'chat_template'"},
+      {patched(pieces, "/model/unk_token", nullptr),
+       "there is no unknown token, so characters without a token are dropped"},
       {patched(pieces, "/model/byte_fallback", false), "byte_fallback, fuse_unk"},
       {patched(pieces, "/model/fuse_unk", false), "byte_fallback, fuse_unk"},
       {patched(pieces, "/model/merges", Json::array()), "model.merges does not join '\u2581' and 'a'"},

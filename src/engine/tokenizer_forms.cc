@@ -30,6 +30,23 @@ Status check_control_pieces(const TokenizerSpec& spec, const std::string& where)
   return {};
 }
 
+bool has_all_bytes(const TokenizerSpec& spec) {
+  int count = 0;
+  for (int32_t id = 0; id < spec.vocabulary.size(); ++id) {
+    const std::string_view text = spec.vocabulary.text(id);
+    count += byte_token(text) && spec.vocabulary.find(text) == id;
+  }
+  return count == 256;
+}
+
+Status check_dropped_characters(const TokenizerSpec& spec, const std::string& where) {
+  if (spec.unknown_id >= 0 || has_all_bytes(spec)) return {};
+  return unsupported(
+      where +
+      " lacks some of the byte tokens <0x00> to <0xFF> and there is no unknown token, so characters "
+      "without a token are dropped; what stands beside them merges in tokenizer.json and does not in GGUF");
+}
+
 std::string spelled_out(std::string_view pattern) {
   std::string out;
   for (size_t at = 0; at < pattern.size();) {

@@ -18,6 +18,14 @@ Result<TokenizerSpec> checked_tokenizer_spec(const Checkpoint& checkpoint);
 // pre-tokenizer cuts. `where` names the list of tokens in messages.
 Status check_control_pieces(const TokenizerSpec& spec, const std::string& where);
 
+// Whether byte fallback has a token for every byte, so that it is the same with and without an unknown token.
+bool has_all_bytes(const TokenizerSpec& spec);
+
+// For tokenizers that merge characters. One with neither a token for every byte nor an unknown token drops characters;
+// then a merge list joins what stands beside them, and scores, which go by the text itself, do not. Fails unless that
+// cannot be. `where` names the list of tokens in messages.
+Status check_dropped_characters(const TokenizerSpec& spec, const std::string& where);
+
 // A regular expression with its "\x{4e00}" beyond ASCII as characters, which is how tokenizer.json files write them.
 std::string spelled_out(std::string_view pattern);
 

@@ -117,16 +117,6 @@ Status add_byte_level(const TokenizerSpec& spec, GgufMetadata* keys) {
   return {};
 }
 
-// The fallback of byte tokens is the same with and without an unknown token as long as every byte has one.
-bool has_all_bytes(const TokenizerSpec& spec) {
-  int count = 0;
-  for (int32_t id = 0; id < spec.vocabulary.size(); ++id) {
-    const std::string_view text = spec.vocabulary.text(id);
-    count += byte_token(text) && spec.vocabulary.find(text) == id;
-  }
-  return count == 256;
-}
-
 Status add_sentencepiece(const TokenizerSpec& spec, GgufMetadata* keys) {
   if (!spec.byte_fallback || spec.ignore_merges || spec.decoder != DecoderKind::kPieces ||
       !(spec.fuse_unknown || has_all_bytes(spec))) {
@@ -135,6 +125,7 @@ Status add_sentencepiece(const TokenizerSpec& spec, GgufMetadata* keys) {
         "ignore_merges "
         "and a decoder that ends in ByteFallback, Fuse");
   }
+  QUIRE_RETURN_IF_ERROR(check_dropped_characters(spec, "tokenizer.json: model.vocab"));
   const NormalizerStep prepend{NormalizerStep::Kind::kPrepend, "", std::string(kSpaceMark)};
   const NormalizerStep replace{NormalizerStep::Kind::kReplace, " ", std::string(kSpaceMark)};
   const bool prefix = same_steps(spec.normalizer, std::vector<NormalizerStep>{prepend, replace});

@@ -54,6 +54,7 @@ Status check_control_tokens(const TokenizerSpec& spec) {
                          " is one character, which a tokenizer.json would find in ordinary text too");
     }
   }
+  if (!spec.byte_level) return check_dropped_characters(spec, "tokenizer.ggml.tokens");
   return check_control_pieces(spec, "tokenizer.ggml.tokens");
 }
 

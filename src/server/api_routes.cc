@@ -283,7 +283,7 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
     std::vector<int32_t> ids;
     if (prompt) {
       auto encoded =
-          parts_.engine.tokenizer().encode(*prompt, {.add_special = add_special, .parse_special = parse_special});
+          parts_.engine.tokenizer().encode(*prompt, {.add_special = add_special, .parse_special = parse_special}, &budget);
       if (!encoded.ok()) return failed(api_error_of(encoded.status()));
       ids = std::move(*encoded);
     } else {

@@ -6,25 +6,6 @@
 #include "json/json_writer.h"
 
 namespace quire {
-namespace {
-
-// Two JSON objects in one; the keys of the second win. Both are from JsonWriter, so they are well-formed.
-std::string merged(std::string_view defaults, std::string_view overrides) {
-  const Result<JsonValue> first = JsonValue::parse(defaults);
-  const Result<JsonValue> second = JsonValue::parse(overrides);
-  std::string json;
-  JsonWriter writer(&json);
-  writer.begin_object();
-  for (const JsonMember& member : *first->as<JsonValue::Object>()) {
-    if (second->find(member.key) == nullptr) writer.key(member.key).value(member.value);
-  }
-  for (const JsonMember& member : *second->as<JsonValue::Object>()) writer.key(member.key).value(member.value);
-  writer.end_object();
-  return json;
-}
-
-}  // namespace
-
 Result<PromptEncoder> PromptEncoder::create(const Engine& engine) {
   QUIRE_ASSIGN_OR_RETURN(const auto specials, special_token_texts(engine.checkpoint()));
   std::string variables;
@@ -48,12 +29,15 @@ std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::str
   }
   const Result<MarkedText> text = chat_template->render({.messages = std::string(messages),
                                                          .tools = std::string(),
-                                                         .kwargs = merged(variables_, kwargs),
-                                                         .now = std::nullopt});
+                                                         .kwargs = std::string(kwargs),
+                                                         .now = std::nullopt,
+                                                         .variables = variables_},
+                                                        &budget);
+  if (budget.spent()) return api_error_of(budget.why());
   if (!text.ok()) {
     return ApiError{.message = text.status().message(), .param = "messages", .code = "chat_template_error"};
   }
-  Result<std::vector<int32_t>> ids = engine_.tokenizer().encode_chat(*text);
+  Result<std::vector<int32_t>> ids = engine_.tokenizer().encode_chat(*text, &budget);
   if (!ids.ok()) return api_error_of(ids.status());
   return std::move(*ids);
 }
@@ -70,10 +54,11 @@ std::optional<ApiError> PromptEncoder::check(GenerationCall& call, std::vector<i
 }
 
 // A word may stand at the start of a text or after a space, which are different tokens.
-Status PromptEncoder::encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling) const {
+Status PromptEncoder::encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling,
+                                       const WorkBudget& budget) const {
   for (const std::string& word : words) {
     for (const std::string& text : {word, " " + word}) {
-      QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, engine_.tokenizer().encode(text, {}));
+      QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, engine_.tokenizer().encode(text, {}, &budget));
       if (!ids.empty()) sampling.bad_words.push_back(std::move(ids));
     }
   }
@@ -93,12 +78,12 @@ EncodedPrompts PromptEncoder::encode(GenerationCall& call, const WorkBudget& bud
       continue;
     }
     Result<std::vector<int32_t>> ids = engine_.tokenizer().encode(
-        std::get<std::string>(input), {.add_special = call.add_special_tokens, .parse_special = true});
+        std::get<std::string>(input), {.add_special = call.add_special_tokens, .parse_special = true}, &budget);
     if (!ids.ok()) return api_error_of(ids.status());
     prompts.push_back(std::move(*ids));
   }
   SamplingParams& sampling = call.request.sampling;
-  if (const Status status = encode_bad_words(call.bad_words, sampling); !status.ok()) return api_error_of(status);
+  if (const Status status = encode_bad_words(call.bad_words, sampling, budget); !status.ok()) return api_error_of(status);
   for (std::vector<int32_t>& ids : prompts) {
     if (auto error = check(call, ids)) return std::move(*error);
   }

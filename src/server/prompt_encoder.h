@@ -37,7 +37,8 @@ class PromptEncoder {
 
   // What RequestLimits says of the call with this prompt, in the API's words.
   std::optional<ApiError> check(GenerationCall& call, std::vector<int32_t>& prompt) const;
-  Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling) const;
+  Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling,
+                          const WorkBudget& budget) const;
 
   const Engine& engine_;
   std::string variables_;  // what the model gives its template: {"bos_token":"<s>",...}

@@ -63,13 +63,13 @@ Result<AddedTokenFinder> AddedTokenFinder::create(std::vector<Entry> entries) {
   return finder;
 }
 
-const AddedTokenFinder::Entry* AddedTokenFinder::longest_at(std::string_view text, size_t at) const {
+void AddedTokenFinder::spelled_at(std::string_view text, size_t at, Entries* spelled) const {
+  spelled->clear();
   auto low = entries_.begin() + first_by_byte_[byte_at(text, at)];
   auto high = entries_.begin() + first_by_byte_[byte_at(text, at) + 1u];
-  const Entry* best = nullptr;
   // [low, high) agree with the text in their first `depth` bytes.
   for (size_t depth = 1; low != high; ++depth) {
-    if (low->pattern.size() == depth) best = &*low++;
+    if (low->pattern.size() == depth) spelled->push_back(&*low++);
     if (at + depth == text.size()) break;
     const unsigned char next = byte_at(text, at + depth);
     const auto before = [depth](const Entry& e, unsigned char b) { return byte_at(e.pattern, depth) < b; };
@@ -77,24 +77,33 @@ const AddedTokenFinder::Entry* AddedTokenFinder::longest_at(std::string_view tex
     low = std::lower_bound(low, high, next, before);
     high = std::upper_bound(low, high, next, after);
   }
-  return best;
 }
 
-std::vector<AddedTokenFinder::Segment> AddedTokenFinder::find(std::string_view text, const Decide& decide) const {
+const AddedTokenFinder::Entry* AddedTokenFinder::accepted(const Entries& spelled, const Decide& decide, size_t* at) {
+  for (auto entry = spelled.rbegin(); entry != spelled.rend(); ++entry) {
+    const size_t end = *at + (*entry)->pattern.size();
+    const Decision decision = decide(**entry, {*at, end});
+    if (decision == Decision::kRetry) continue;
+    *at = end;
+    return decision == Decision::kTake ? *entry : nullptr;
+  }
+  ++*at;
+  return nullptr;
+}
+
+std::vector<AddedTokenFinder::Segment> AddedTokenFinder::find(std::string_view text, const Decide& decide,
+                                                              WorkMeter* meter) const {
   std::vector<Segment> segments;
+  Entries spelled;
   size_t plain = 0;  // where the ordinary text begins that is not yet in a segment
   for (size_t at = 0; !entries_.empty() && at < text.size();) {
-    const uint32_t* first = &first_by_byte_[byte_at(text, at)];
-    const Entry* entry = first[0] == first[1] ? nullptr : longest_at(text, at);
-    if (entry == nullptr) {
-      ++at;
-      continue;
-    }
+    if (meter != nullptr && meter->spent()) return segments;
+    const size_t begin = at;
+    spelled_at(text, at, &spelled);
+    const Entry* entry = accepted(spelled, decide, &at);
+    if (entry == nullptr) continue;
     const AddedToken& token = entry->token;
-    const TextRange match{at, at + entry->pattern.size()};
-    const Decision decision = decide(token, match);
-    at = decision == Decision::kRetry ? at + 1 : match.end;
-    if (decision != Decision::kTake) continue;
+    const TextRange match{begin, at};
     if (token.single_word && (ends_with_any(text.substr(0, match.begin), kWordNeighbour) ||
                               starts_with_any(text.substr(match.end), kWordNeighbour))) {
       continue;

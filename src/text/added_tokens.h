@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/work_budget.h"
 #include "text/splitter.h"
 #include "text/tokenizer_spec.h"
 
@@ -29,9 +30,9 @@ class AddedTokenFinder {
   enum class Decision {
     kTake,
     kPassOver,  // its text is ordinary text; look on behind it
-    kRetry,     // look on at the character after its first
+    kRetry,     // try the next shorter token there, then the next character
   };
-  using Decide = std::function<Decision(const AddedToken& token, TextRange range)>;
+  using Decide = std::function<Decision(const Entry& entry, TextRange range)>;
 
   // Fails on empty and overlong patterns. Of entries with the same pattern the first counts.
   static Result<AddedTokenFinder> create(std::vector<Entry> entries);
@@ -41,15 +42,20 @@ class AddedTokenFinder {
     int32_t id = -1;  // -1: ordinary text
   };
 
-  // Cuts `text` (valid UTF-8) into ordinary text and tokens, in order. Empty segments are left out.
-  std::vector<Segment> find(std::string_view text, const Decide& decide) const;
+  // Cuts `text` (valid UTF-8) into ordinary text and tokens, in order. Empty segments are left out. Whoever gives a
+  // meter asks it afterwards whether the work was stopped half-way.
+  std::vector<Segment> find(std::string_view text, const Decide& decide, WorkMeter* meter = nullptr) const;
 
   bool empty() const { return entries_.empty(); }
   int64_t memory_bytes() const;
 
  private:
-  // The longest pattern at `at`; null: none.
-  const Entry* longest_at(std::string_view text, size_t at) const;
+  using Entries = std::vector<const Entry*>;
+
+  // What the text spells at `at`, the shortest first.
+  void spelled_at(std::string_view text, size_t at, Entries* spelled) const;
+  // The entry of `spelled` that counts at *at, or null; *at becomes where to look on.
+  static const Entry* accepted(const Entries& spelled, const Decide& decide, size_t* at);
 
   std::vector<Entry> entries_;                 // sorted by pattern
   std::array<uint32_t, 257> first_by_byte_{};  // entries that begin with byte b: [first[b], first[b + 1])

@@ -16,7 +16,7 @@ AddedTokenFinder::Entry entry(std::string text, int32_t id) {
 // "[id]" for tokens, the text itself for what lies between, bars between segments.
 std::string found(const AddedTokenFinder& finder, std::string_view text, Decision decision = Decision::kTake) {
   std::string out;
-  for (const auto& s : finder.find(text, [decision](const AddedToken&, TextRange) { return decision; })) {
+  for (const auto& s : finder.find(text, [decision](const AddedTokenFinder::Entry&, TextRange) { return decision; })) {
     if (!out.empty()) out += '|';
     out += s.id >= 0 ? "[" + std::to_string(s.id) + "]"
                      : std::string(text.substr(s.range.begin, s.range.end - s.range.begin));
@@ -39,7 +39,9 @@ TEST(AddedTokens, PassedOverTokensHideWhatTheyOverlap) {
   const auto finder = AddedTokenFinder::create({entry("abc", 1), entry("bc", 2)});
   ASSERT_TRUE(finder.ok());
   const auto decide = [](Decision of_first) {
-    return [of_first](const AddedToken& token, TextRange) { return token.id == 1 ? of_first : Decision::kTake; };
+    return [of_first](const AddedTokenFinder::Entry& entry, TextRange) {
+      return entry.token.id == 1 ? of_first : Decision::kTake;
+    };
   };
   EXPECT_EQ(finder->find("abc", decide(Decision::kPassOver)).size(), 1u);
   const auto retried = finder->find("abc", decide(Decision::kRetry));

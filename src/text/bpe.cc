@@ -13,7 +13,27 @@ namespace {
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr int32_t kMerged = -1;                          // id of a symbol that its neighbour took up
 
+// Whether the call that the workspace serves is to stop after one more unit of work.
+bool stopped(const BpeModel::Workspace& workspace) { return workspace.meter != nullptr && workspace.meter->spent(); }
+
 bool later(const BpeModel::Candidate& a, const BpeModel::Candidate& b) { return a.key > b.key; }
+
+// Like std::make_heap, but can be stopped.
+void make_heap(BpeModel::Workspace* workspace) {
+  std::vector<BpeModel::Candidate>& heap = workspace->heap;
+  for (size_t root = heap.size() / 2; root-- > 0;) {
+    if (stopped(*workspace)) return;
+    const BpeModel::Candidate sifted = heap[root];
+    size_t hole = root;
+    for (size_t child = 2 * hole + 1; child < heap.size(); child = 2 * hole + 1) {
+      if (child + 1 < heap.size() && later(heap[child], heap[child + 1])) ++child;
+      if (!later(sifted, heap[child])) break;
+      heap[hole] = heap[child];
+      hole = child;
+    }
+    heap[hole] = sifted;
+  }
+}
 
 // Maps floats to integers of the opposite order.
 uint32_t descending_key(float score) {
@@ -82,7 +102,8 @@ size_t BpeModel::independent_end(std::string_view piece, size_t begin) const {
 
 // One symbol for each character that is a token, for each byte of one that is not, and for what is unknown. Ends with a
 // sentinel at the end of the piece.
-void BpeModel::make_symbols(std::string_view piece, std::vector<Symbol>* symbols) const {
+void BpeModel::make_symbols(std::string_view piece, Workspace* workspace) const {
+  std::vector<Symbol>* const symbols = &workspace->symbols;
   symbols->clear();
   symbols->reserve(piece.size() + 1);
   const auto add = [symbols](int32_t id, size_t begin) {
@@ -94,7 +115,7 @@ void BpeModel::make_symbols(std::string_view piece, std::vector<Symbol>* symbols
     if (spec_->fuse_unknown && !symbols->empty() && symbols->back().id == spec_->unknown_id) return;
     add(spec_->unknown_id, begin);
   };
-  for (size_t at = 0; at < piece.size();) {
+  for (size_t at = 0; at < piece.size() && !stopped(*workspace);) {
     const size_t length = utf8_length(piece[at]);
     const int32_t id = spec_->byte_level ? -1 : spec_->vocabulary.find(piece.substr(at, length));
     const auto byte_id = [&](size_t i) { return byte_ids_[static_cast<unsigned char>(piece[at + i])]; };
@@ -146,12 +167,12 @@ void BpeModel::merge(const Lookup& lookup, Workspace* workspace) {
   };
 
   heap.clear();
-  for (int32_t i = 0; i + 1 < last; ++i) {
+  for (int32_t i = 0; i + 1 < last && !stopped(*workspace); ++i) {
     Candidate c;
     if (candidate(i, &c)) heap.push_back(c);
   }
-  std::make_heap(heap.begin(), heap.end(), later);
-  while (!heap.empty()) {
+  make_heap(workspace);
+  while (!heap.empty() && !stopped(*workspace)) {
     const Candidate best = heap.front();
     std::pop_heap(heap.begin(), heap.end(), later);
     heap.pop_back();
@@ -176,7 +197,7 @@ void BpeModel::encode(std::string_view piece, Workspace* workspace, std::vector<
       return;
     }
   }
-  make_symbols(piece, &workspace->symbols);
+  make_symbols(piece, workspace);
   if (merges_) {
     merge(
         [this](const Symbol& left, const Symbol& right, const Symbol&, uint32_t* priority, int32_t* id) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/work_budget.h"
 #include "text/merge_table.h"
 #include "text/tokenizer_spec.h"
 
@@ -37,9 +38,10 @@ class BpeModel {
   struct Workspace {
     std::vector<Symbol> symbols;
     std::vector<Candidate> heap;
+    WorkMeter* meter = nullptr;  // that of the call; stops it half-way
   };
 
-  // Appends the ids of `piece`: valid UTF-8, under 1 GiB, not empty.
+  // Appends the ids of `piece`: valid UTF-8, under 1 GiB, not empty. Fewer when the workspace's meter stops it.
   void encode(std::string_view piece, Workspace* workspace, std::vector<int32_t>* out) const;
 
   // The end of the part of `piece` from `begin` that can be encoded by itself with the same result as within the
@@ -53,7 +55,7 @@ class BpeModel {
 
   void find_byte_ids();
   void find_joints();
-  void make_symbols(std::string_view piece, std::vector<Symbol>* symbols) const;
+  void make_symbols(std::string_view piece, Workspace* workspace) const;
   template <typename Lookup>
   static void merge(const Lookup& lookup, Workspace* workspace);
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "base/work_budget.h"
 #include "text/marked_text.h"
 
 namespace quire {
@@ -20,10 +21,14 @@ struct ChatInput {
   // JSON texts. Key order is kept. `tools` may be empty: then the variable is none, as transformers passes it.
   std::string messages;
   std::string tools;
-  // A JSON object of further variables: add_generation_prompt, bos_token, eos_token, enable_thinking, ...
+  // A JSON object of the caller's further variables: add_generation_prompt, enable_thinking, ... By whatever name, they
+  // are the caller's words.
   std::string kwargs;
   // Pins strftime_now; seconds since the epoch, read as UTC. Absent: the local clock.
-  std::optional<int64_t> now;
+  std::optional<int64_t> now = std::nullopt;
+  // A JSON object of what the model gives its template: bos_token, eos_token, ... Strings in it are the template's
+  // words. Where kwargs has the same name, that counts.
+  std::string variables = {};
 };
 
 class ChatTemplate {
@@ -31,7 +36,10 @@ class ChatTemplate {
   // Fails with line and construct when the template uses what the interpreter does not know.
   static Result<ChatTemplate> parse(std::string_view source);
 
-  Result<MarkedText> render(const ChatInput& input) const;
+  // Of `messages`, the template's words are roles that the protocol knows (system, developer, user, assistant, tool,
+  // function); the model's are "content" and "reasoning_content" of messages whose role is assistant.
+  // Ends early, with the budget's own Status, when `budget` is spent (null: no such end).
+  Result<MarkedText> render(const ChatInput& input, const WorkBudget* budget = nullptr) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;

@@ -70,7 +70,7 @@ void expect_sound_spans(const MarkedText& text) {
     EXPECT_EQ(text.spans[i].begin, at);
     EXPECT_GT(text.spans[i].end, text.spans[i].begin);
     if (i > 0) {
-      EXPECT_NE(text.spans[i].from_template, text.spans[i - 1].from_template);
+      EXPECT_NE(text.spans[i].author, text.spans[i - 1].author);
     }
     at = text.spans[i].end;
   }

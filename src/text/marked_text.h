@@ -1,18 +1,28 @@
-// Text that remembers who wrote which part of it: the chat template or its caller. The template interpreter
-// produces it, the tokenizer reads it, so that a user who types "<|im_end|>" gets the characters, not the token.
+// Text that remembers who wrote which part of it. The template interpreter produces it, the tokenizer reads it, so
+// that a user who types "<|im_end|>" gets the characters, not the token.
+//
+// Plain data, any thread.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace quire {
 
+// In order of trust: what several wrote together is the word of the last of them in this list.
+enum class Author : uint8_t {
+  kTemplate,  // the chat template and what the model's own configuration gives it
+  kModel,     // an earlier answer, which the caller hands back
+  kCaller,    // everything else
+};
+
 struct MarkedText {
   struct Span {
     size_t begin = 0;  // byte offsets into `text`, [begin, end)
     size_t end = 0;
-    bool from_template = true;  // false: caller's words
+    Author author = Author::kTemplate;
   };
 
   std::string text;

@@ -61,16 +61,20 @@ void compose(utf8proc_int32_t* first, utf8proc_int32_t* last, std::string* out) 
 
 }  // namespace
 
-std::string to_nfc(std::string_view text) {
+std::string to_nfc(std::string_view text, WorkMeter* meter) {
   if (is_trivially_nfc(text)) return std::string(text);
   std::vector<utf8proc_int32_t> code_points;
   code_points.reserve(text.size());
-  for (size_t i = 0; i < text.size(); i += utf8_length(text[i])) decompose(utf8_decode(text.data() + i), &code_points);
+  for (size_t i = 0; i < text.size(); i += utf8_length(text[i])) {
+    if (meter != nullptr && meter->spent()) return {};
+    decompose(utf8_decode(text.data() + i), &code_points);
+  }
   reorder_marks(&code_points);
   std::string out;
   out.reserve(text.size());
   auto* const end = code_points.data() + code_points.size();
   for (auto* first = code_points.data(); first != end;) {
+    if (meter != nullptr && meter->spent()) return {};
     auto* const last = std::find_if(first + 1, end, begins_segment);
     compose(first, last, &out);
     first = last;
@@ -99,16 +103,25 @@ Result<Normalizer> Normalizer::create(std::vector<NormalizerStep> steps) {
   return Normalizer(std::move(steps));
 }
 
-std::string_view Normalizer::apply(std::string_view text, std::string* storage) const {
+std::string_view Normalizer::apply(std::string_view text, std::string* storage, WorkMeter* meter) const {
+  return apply_steps(text, true, storage, meter);
+}
+
+std::string_view Normalizer::apply_to_rest(std::string_view text, std::string* storage, WorkMeter* meter) const {
+  return apply_steps(text, false, storage, meter);
+}
+
+std::string_view Normalizer::apply_steps(std::string_view text, bool prepends, std::string* storage,
+                                         WorkMeter* meter) const {
   std::string_view current = text;
   for (const NormalizerStep& step : steps_) {
     switch (step.kind) {
       case NormalizerStep::Kind::kNfc:
         if (is_trivially_nfc(current)) continue;
-        *storage = to_nfc(current);
+        *storage = to_nfc(current, meter);
         break;
       case NormalizerStep::Kind::kPrepend:
-        if (current.empty()) continue;
+        if (!prepends || current.empty()) continue;
         *storage = step.content + std::string(current);
         break;
       case NormalizerStep::Kind::kReplace:

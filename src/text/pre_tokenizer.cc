@@ -33,41 +33,58 @@ void add_rest(size_t size, Parts* parts) {
   if (end < size) parts->push_back({{end, size}, false});
 }
 
-void match_scanner(std::string_view text, size_t (*match_end)(std::string_view, size_t), Parts* parts) {
+// What the matchers of a step share: what they read, what they write, and when they stop.
+struct Matching {
+  std::string_view text;
+  Parts* parts;
+  WorkMeter* meter;
+
+  bool stopped_after(size_t bytes) const { return meter != nullptr && meter->spent(bytes); }
+};
+
+void match_scanner(const Matching& m, size_t (*match_end)(std::string_view, size_t)) {
+  const auto [text, parts, meter] = m;
   for (size_t at = 0; at < text.size();) {
     const size_t end = match_end(text, at);
+    if (m.stopped_after(end - at)) return;
     parts->push_back({{at, end}, true});
     at = end;
   }
 }
 
-void match_characters(std::string_view text, uint16_t mask, Parts* parts) {
-  for (size_t at = 0; at < text.size();) {
+void match_characters(const Matching& m, uint16_t mask) {
+  const auto [text, parts, meter] = m;
+  for (size_t at = 0; at < text.size() && !m.stopped_after(1);) {
     const size_t end = at + utf8_length(text[at]);
     if (char_bits(utf8_decode(text.data() + at)) & mask) add_match({at, end}, parts);
     at = end;
   }
 }
 
-void match_literal(std::string_view text, std::string_view pattern, Parts* parts) {
+void match_literal(const Matching& m, std::string_view pattern) {
+  const auto [text, parts, meter] = m;
   for (size_t at = text.find(pattern); at != std::string_view::npos; at = text.find(pattern, at + pattern.size())) {
+    if (m.stopped_after(1)) return;
     add_match({at, at + pattern.size()}, parts);
   }
 }
 
-void match_trailing_space(std::string_view text, Parts* parts) {
-  for (TextRange m = find_trailing_space(text, 0); m.begin != std::string_view::npos;
-       m = find_trailing_space(text, m.end)) {
-    add_match(m, parts);
+void match_trailing_space(const Matching& m) {
+  for (TextRange found = find_trailing_space(m.text, 0); found.begin != std::string_view::npos;
+       found = find_trailing_space(m.text, found.end)) {
+    if (m.stopped_after(1)) return;
+    add_match(found, m.parts);
   }
 }
 
-Status match_regex(std::string_view text, Regex::Search* search, Parts* parts) {
-  search->start(text);
-  for (TextRange m;;) {
-    QUIRE_ASSIGN_OR_RETURN(const bool found, search->next(&m.begin, &m.end));
+Status match_regex(const Matching& m, Regex::Search* search) {
+  search->start(m.text);
+  for (TextRange range;;) {
+    QUIRE_ASSIGN_OR_RETURN(const bool found, search->next(&range.begin, &range.end));
     if (!found) return {};
-    add_match(m, parts);
+    const size_t end = m.parts->empty() ? 0 : m.parts->back().range.end;
+    if (m.stopped_after(range.end - end)) return {};
+    add_match(range, m.parts);
   }
 }
 
@@ -152,51 +169,49 @@ struct PreTokenizer::Step {
   std::optional<Regex> regex;
 
   // `search` is there for Matcher::kRegex only.
-  Status match(std::string_view text, std::optional<Regex::Search>* search, Parts* parts) const;
+  Status match(const Matching& matching, std::optional<Regex::Search>* search) const;
   // Steps that change text: rewrites one piece into `out`.
   void rewrite(std::string_view piece, bool at_start, std::string* out) const;
   bool rewrites() const {
     using Kind = PreTokenizerStep::Kind;
     return spec.kind == Kind::kPrefixSpace || spec.kind == Kind::kByteStandIns || spec.kind == Kind::kMetaspace;
   }
-  void rewrite_all(bool at_start, PieceList* list) const;
-  Status split_all(PieceList* list) const;
+  void rewrite_all(bool at_start, PieceList* list, WorkMeter* meter) const;
+  Status split_all(PieceList* list, WorkMeter* meter) const;
 };
 
-Status PreTokenizer::Step::match(std::string_view text, std::optional<Regex::Search>* search, Parts* parts) const {
+Status PreTokenizer::Step::match(const Matching& matching, std::optional<Regex::Search>* search) const {
   switch (matcher) {
     case Matcher::kGpt2:
-      match_scanner(text, gpt2_match_end, parts);
+      match_scanner(matching, gpt2_match_end);
       break;
     case Matcher::kLlama3:
-      match_scanner(
-          text, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 3); }, parts);
+      match_scanner(matching, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 3); });
       break;
     case Matcher::kQwen2:
-      match_scanner(
-          text, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 1); }, parts);
+      match_scanner(matching, [](std::string_view t, size_t at) { return llama3_match_end(t, at, 1); });
       break;
     case Matcher::kTrailingSpace:
-      match_trailing_space(text, parts);
+      match_trailing_space(matching);
       break;
     case Matcher::kRegex:
-      QUIRE_RETURN_IF_ERROR(match_regex(text, &**search, parts));
+      QUIRE_RETURN_IF_ERROR(match_regex(matching, &**search));
       break;
     case Matcher::kLiteral:
-      match_literal(text, spec.pattern, parts);
+      match_literal(matching, spec.pattern);
       break;
     case Matcher::kDigits:
-      match_characters(text, kNumeric, parts);
+      match_characters(matching, kNumeric);
       break;
     case Matcher::kPunctuation:
-      match_characters(text, kPunctuationBit, parts);
+      match_characters(matching, kPunctuationBit);
       break;
     case Matcher::kNone:
       break;
   }
-  add_rest(text.size(), parts);
+  add_rest(matching.text.size(), matching.parts);
   if (spec.invert) {
-    for (Part& part : *parts) part.matched = !part.matched;
+    for (Part& part : *matching.parts) part.matched = !part.matched;
   }
   return {};
 }
@@ -217,12 +232,13 @@ void PreTokenizer::Step::rewrite(std::string_view piece, bool at_start, std::str
   *out += replaced;
 }
 
-void PreTokenizer::Step::rewrite_all(bool at_start, PieceList* list) const {
+void PreTokenizer::Step::rewrite_all(bool at_start, PieceList* list, WorkMeter* meter) const {
   std::string text;
   text.reserve(list->text.size() + list->pieces.size());
   for (TextRange& piece : list->pieces) {
     const std::string_view old = list->text.substr(piece.begin, piece.end - piece.begin);
     const size_t begin = text.size();
+    if (meter != nullptr && meter->spent(old.size())) return;
     rewrite(old, at_start && piece.begin == 0, &text);
     piece = {begin, text.size()};
   }
@@ -230,7 +246,7 @@ void PreTokenizer::Step::rewrite_all(bool at_start, PieceList* list) const {
   list->text = list->storage;
 }
 
-Status PreTokenizer::Step::split_all(PieceList* list) const {
+Status PreTokenizer::Step::split_all(PieceList* list, WorkMeter* meter) const {
   std::vector<TextRange> result;
   result.reserve(list->pieces.size() + list->text.size() / 4);
   Parts parts;
@@ -238,7 +254,9 @@ Status PreTokenizer::Step::split_all(PieceList* list) const {
   if (regex) search.emplace(*regex);
   for (const TextRange piece : list->pieces) {
     parts.clear();
-    QUIRE_RETURN_IF_ERROR(match(list->text.substr(piece.begin, piece.end - piece.begin), &search, &parts));
+    const std::string_view text = list->text.substr(piece.begin, piece.end - piece.begin);
+    QUIRE_RETURN_IF_ERROR(match({text, &parts, meter}, &search));
+    if (meter != nullptr && meter->stopped()) return meter->why();
     apply_behavior(spec.behavior, parts, piece.begin, &result);
   }
   list->pieces = std::move(result);
@@ -293,14 +311,15 @@ Result<PreTokenizer> PreTokenizer::create(const std::vector<PreTokenizerStep>& s
   return PreTokenizer(std::move(steps));
 }
 
-Status PreTokenizer::split(std::string_view text, bool at_start, PieceList* out) const {
+Status PreTokenizer::split(std::string_view text, bool at_start, PieceList* out, WorkMeter* meter) const {
   out->text = text;
   out->pieces.clear();
   if (text.empty()) return {};
   out->pieces.push_back({0, text.size()});
   for (const Step& step : steps_) {
-    if (step.rewrites()) step.rewrite_all(at_start, out);
-    if (step.matcher != Step::Matcher::kNone) QUIRE_RETURN_IF_ERROR(step.split_all(out));
+    if (step.rewrites()) step.rewrite_all(at_start, out, meter);
+    if (meter != nullptr && meter->stopped()) return meter->why();
+    if (step.matcher != Step::Matcher::kNone) QUIRE_RETURN_IF_ERROR(step.split_all(out, meter));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/work_budget.h"
 #include "text/splitter.h"
 #include "text/tokenizer_spec.h"
 
@@ -27,8 +28,9 @@ class PreTokenizer {
  public:
   static Result<PreTokenizer> create(const std::vector<PreTokenizerStep>& steps);
 
-  // `text` is valid UTF-8. `at_start`: it begins where the user's text begins. Overwrites `out`.
-  Status split(std::string_view text, bool at_start, PieceList* out) const;
+  // `text` is valid UTF-8. `at_start`: it begins where the user's text begins. Overwrites `out`. Fails when `meter` (may
+  // be null) stops the work, and when a regular expression exceeds its limits.
+  Status split(std::string_view text, bool at_start, PieceList* out, WorkMeter* meter = nullptr) const;
 
   PreTokenizer(PreTokenizer&&) noexcept;
   PreTokenizer& operator=(PreTokenizer&&) noexcept;

@@ -1,7 +1,6 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "text/normalizer.h"
 #include "text/piece_cache.h"
 #include "text/pre_tokenizer.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace quire {
@@ -45,18 +45,31 @@ Status check_spec(const TokenizerSpec& spec) {
   return {};
 }
 
-// The parts of a chat that its template wrote; neighbouring spans are one part.
-std::vector<TextRange> template_ranges(const MarkedText& text) {
-  std::vector<TextRange> ranges;
+// A stretch of a text that one author wrote.
+struct AuthoredRange {
+  TextRange range;
+  Author author = Author::kTemplate;
+};
+using AuthoredRanges = std::vector<AuthoredRange>;
+
+// What each author wrote of a chat; neighbouring spans of one author are one range.
+AuthoredRanges authored_ranges(const MarkedText& text) {
+  AuthoredRanges ranges;
   for (const MarkedText::Span& span : text.spans) {
-    if (!span.from_template || span.begin >= span.end) continue;
-    if (!ranges.empty() && ranges.back().end == span.begin) {
-      ranges.back().end = span.end;
+    if (span.begin >= span.end) continue;
+    if (!ranges.empty() && ranges.back().author == span.author) {
+      ranges.back().range.end = span.end;
     } else {
-      ranges.push_back({span.begin, span.end});
+      ranges.push_back({{span.begin, span.end}, span.author});
     }
   }
   return ranges;
+}
+
+// The first range that ends behind `at`.
+AuthoredRanges::const_iterator range_behind(const AuthoredRanges& ranges, size_t at) {
+  return std::upper_bound(ranges.begin(), ranges.end(), at,
+                          [](size_t position, const AuthoredRange& r) { return position < r.range.end; });
 }
 
 // The same chat in valid UTF-8, each span by itself.
@@ -65,21 +78,29 @@ MarkedText repair_marked(const MarkedText& text) {
   for (const MarkedText::Span& span : text.spans) {
     const size_t begin = repaired.text.size();
     repaired.text += repair_utf8(std::string_view(text.text).substr(span.begin, span.end - span.begin));
-    repaired.spans.push_back({begin, repaired.text.size(), span.from_template});
+    repaired.spans.push_back({begin, repaired.text.size(), span.author});
   }
   return repaired;
 }
 
-// Whether special tokens at `match` count, given what the template wrote.
-Decision decide_in_chat(const std::vector<TextRange>& from_template, TextRange match) {
-  // The last part that begins at or before the match.
-  auto part = std::upper_bound(from_template.begin(), from_template.end(), match.begin,
-                               [](size_t at, const TextRange& r) { return at < r.begin; });
-  const size_t template_end = part == from_template.begin() ? 0 : std::prev(part)->end;
-  if (match.end <= template_end) return Decision::kTake;
-  const bool touches_template = match.begin < template_end || (part != from_template.end() && part->begin < match.end);
-  // A spelling that spans both hands might hide a token that the template wrote in its second half.
-  return touches_template ? Decision::kRetry : Decision::kPassOver;
+// Runs of spaces and line ends, which many vocabularies have as added tokens: layout, not marks.
+bool is_blank(std::string_view text) {
+  for (size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const bool mark = text.substr(at).starts_with(kSpaceMark);
+    if (!mark && (char_bits(utf8_decode(text.data() + at)) & kSpace) == 0) return false;
+  }
+  return true;
+}
+
+// Whether a token that is spelled at `match` counts, given who wrote what. A spelling that does not count must not hide
+// one that does, a shorter one at its place or one that begins within it.
+Decision decide_in_chat(const AuthoredRanges& ranges, const AddedTokenFinder::Entry& entry, TextRange match) {
+  const bool special = entry.token.special;
+  const auto hand = range_behind(ranges, match.begin);
+  const bool one_hand = hand != ranges.end() && match.end <= hand->range.end;
+  if (one_hand && hand->author == Author::kTemplate) return Decision::kTake;
+  if (one_hand && hand->author == Author::kModel && !special) return Decision::kTake;
+  return !special && is_blank(entry.pattern) ? Decision::kTake : Decision::kRetry;
 }
 
 }  // namespace
@@ -95,37 +116,51 @@ struct Tokenizer::Parts {
 // One call of encode.
 class Tokenizer::Encoder {
  public:
-  // Says whether the special token that the given bytes of the text spell counts.
-  using DecideSpecial = std::function<Decision(TextRange range)>;
-
-  Encoder(const Tokenizer& tokenizer, size_t text_bytes, DecideSpecial decide)
-      : parts_(*tokenizer.parts_), decide_(std::move(decide)), cache_(text_bytes) {}
+  // `ranges`: who wrote what of a chat; null: the text is no chat, and `special` says what special tokens in it are.
+  Encoder(const Tokenizer& tokenizer, const AuthoredRanges* ranges, Decision special, const WorkBudget* budget)
+      : parts_(*tokenizer.parts_), ranges_(ranges), special_(special), meter_(budget) {
+    workspace_.meter = &meter_;
+  }
 
   Status run(std::string_view text, std::vector<int32_t>* out) {
     out_ = out;
-    const auto decide = [this](const AddedToken& token, TextRange range) {
-      return token.special ? decide_(range) : Decision::kTake;
-    };
-    for (const auto& segment : parts_.raw.find(text, decide)) {
+    cache_ = PieceCache(text.size());
+    for (const auto& segment : parts_.raw.find(text, decider(ranges_), &meter_)) {
       if (segment.id >= 0) {
         out->push_back(segment.id);
       } else {
         QUIRE_RETURN_IF_ERROR(encode_plain(text, segment.range));
       }
     }
-    return {};
+    return meter_.why();
   }
 
  private:
+  AddedTokenFinder::Decide decider(const AuthoredRanges* ranges) const {
+    if (ranges != nullptr) {
+      return [ranges](const AddedTokenFinder::Entry& entry, TextRange match) {
+        return decide_in_chat(*ranges, entry, match);
+      };
+    }
+    return [special = special_](const AddedTokenFinder::Entry& entry, TextRange) {
+      return entry.token.special ? special : Decision::kTake;
+    };
+  }
+
   Status encode_plain(std::string_view text, TextRange range) {
     const bool at_start = range.begin == 0;
-    const std::string_view normalized =
-        parts_.normalizer.apply(text.substr(range.begin, range.end - range.begin), &normalized_);
+    AuthoredRanges normalized_ranges;
+    std::string_view normalized;
+    if (ranges_ != nullptr && !parts_.normalized.empty()) {
+      normalized_ranges = normalize_by_author(text, range);
+      normalized = authored_;
+    } else {
+      normalized = parts_.normalizer.apply(text.substr(range.begin, range.end - range.begin), &normalized_, &meter_);
+    }
+    if (meter_.stopped()) return meter_.why();
     if (parts_.normalized.empty()) return encode_normalized(normalized, at_start);
-    const auto decide = [this, range](const AddedToken& token, TextRange) {
-      return token.special ? decide_(range) : Decision::kTake;
-    };
-    for (const auto& segment : parts_.normalized.find(normalized, decide)) {
+    const auto decide = decider(ranges_ == nullptr ? nullptr : &normalized_ranges);
+    for (const auto& segment : parts_.normalized.find(normalized, decide, &meter_)) {
       if (segment.id >= 0) {
         out_->push_back(segment.id);
       } else {
@@ -133,15 +168,33 @@ class Tokenizer::Encoder {
         QUIRE_RETURN_IF_ERROR(encode_normalized(part, at_start && segment.range.begin == 0));
       }
     }
-    return {};
+    return meter_.why();
+  }
+
+  // Normalizes each author's part of `range` by itself into authored_, so that the marks stay true: no character of one
+  // author joins one of another.
+  AuthoredRanges normalize_by_author(std::string_view text, TextRange range) {
+    AuthoredRanges result;
+    authored_.clear();
+    for (auto hand = range_behind(*ranges_, range.begin); hand != ranges_->end(); ++hand) {
+      const size_t begin = std::max(hand->range.begin, range.begin), end = std::min(hand->range.end, range.end);
+      if (begin >= end || meter_.stopped()) break;
+      const std::string_view part = text.substr(begin, end - begin);
+      const size_t from = authored_.size();
+      authored_ += begin == range.begin ? parts_.normalizer.apply(part, &normalized_, &meter_)
+                                        : parts_.normalizer.apply_to_rest(part, &normalized_, &meter_);
+      result.push_back({{from, authored_.size()}, hand->author});
+    }
+    return result;
   }
 
   Status encode_normalized(std::string_view text, bool at_start) {
-    QUIRE_RETURN_IF_ERROR(parts_.pre_tokenizer.split(text, at_start, &pieces_));
+    QUIRE_RETURN_IF_ERROR(parts_.pre_tokenizer.split(text, at_start, &pieces_, &meter_));
     for (const TextRange range : pieces_.pieces) {
       const std::string_view piece = pieces_.text.substr(range.begin, range.end - range.begin);
       for (size_t begin = 0; begin < piece.size();) {
         const size_t end = parts_.model.independent_end(piece, begin);
+        if (meter_.spent()) return meter_.why();
         encode_piece(piece.substr(begin, end - begin));
         begin = end;
       }
@@ -157,15 +210,19 @@ class Tokenizer::Encoder {
     }
     const size_t before = out_->size();
     parts_.model.encode(piece, &workspace_, out_);
+    if (meter_.stopped()) return;  // half a piece
     cache_.put(piece, std::span<const int32_t>(*out_).subspan(before));
   }
 
   const Parts& parts_;
-  DecideSpecial decide_;
-  PieceCache cache_;
+  const AuthoredRanges* ranges_;
+  Decision special_;
+  WorkMeter meter_;
+  PieceCache cache_{0};
   BpeModel::Workspace workspace_;
   PieceList pieces_;
   std::string normalized_;
+  std::string authored_;
   std::vector<int32_t>* out_ = nullptr;
 };
 
@@ -209,7 +266,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
   return tokenizer;
 }
 
-Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOptions options,
+                                               const WorkBudget* budget) const {
   if (text.size() >= kMaxTextBytes) {
     return out_of_range("a text of " + std::to_string(text.size()) + " bytes is too long to tokenize; the limit is " +
                         std::to_string(kMaxTextBytes));
@@ -222,22 +280,21 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOpti
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix_ids;
   const Decision special = options.parse_special ? Decision::kTake : Decision::kPassOver;
-  Encoder encoder(*this, text.size(), [special](TextRange) { return special; });
+  Encoder encoder(*this, nullptr, special, budget);
   QUIRE_RETURN_IF_ERROR(encoder.run(text, &ids));
   if (options.add_special) ids.insert(ids.end(), spec_.suffix_ids.begin(), spec_.suffix_ids.end());
   return ids;
 }
 
-Result<std::vector<int32_t>> Tokenizer::encode_chat(const MarkedText& chat) const {
+Result<std::vector<int32_t>> Tokenizer::encode_chat(const MarkedText& chat, const WorkBudget* budget) const {
   if (chat.text.size() >= kMaxTextBytes) {
     return out_of_range("a chat of " + std::to_string(chat.text.size()) +
                         " bytes is too long to tokenize; the limit is " + std::to_string(kMaxTextBytes));
   }
-  if (!is_valid_utf8(chat.text)) return encode_chat(repair_marked(chat));
-  const std::vector<TextRange> from_template = template_ranges(chat);
+  if (!is_valid_utf8(chat.text)) return encode_chat(repair_marked(chat), budget);
+  const AuthoredRanges ranges = authored_ranges(chat);
   std::vector<int32_t> ids;
-  Encoder encoder(*this, chat.text.size(),
-                  [&from_template](TextRange range) { return decide_in_chat(from_template, range); });
+  Encoder encoder(*this, &ranges, Decision::kPassOver, budget);
   QUIRE_RETURN_IF_ERROR(encoder.run(chat.text, &ids));
   if (adds_bos_ && (ids.empty() || ids.front() != spec_.bos_id)) ids.insert(ids.begin(), spec_.bos_id);
   return ids;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/work_budget.h"
 #include "text/marked_text.h"
 #include "text/tokenizer_spec.h"
 
@@ -31,14 +32,16 @@ class Tokenizer {
 
   // Bytes that are not UTF-8 are encoded as U+FFFD. What the vocabulary has no token for becomes its byte tokens or
   // its unknown token, and is dropped where it has neither (as Hugging Face does). Linear time up to a logarithm in
-  // the length of `text`. Fails on texts of 256 MiB and more, and when a regular expression of the checkpoint exceeds
-  // its step limit.
-  Result<std::vector<int32_t>> encode(std::string_view text, EncodeOptions options) const;
+  // the length of `text`. Fails on texts of 256 MiB and more, when a regular expression of the checkpoint exceeds its
+  // step limit, and, with the budget's own Status, when `budget` is spent (null: no such end).
+  Result<std::vector<int32_t>> encode(std::string_view text, EncodeOptions options,
+                                      const WorkBudget* budget = nullptr) const;
 
-  // Encodes a rendered chat: control tokens match only in template spans, never in what users wrote, nor across the
-  // border of the two. Adds no special token except BOS, where the model wants one and the text does not already
-  // begin with it.
-  Result<std::vector<int32_t>> encode_chat(const MarkedText& text) const;
+  // Encodes a rendered chat. An added token counts where the template wrote all of it; one that is not special also
+  // where the model did. What callers wrote is ordinary text, as are spellings that two authors share. Only added tokens
+  // of nothing but white space, not special, are ordinary text themselves and count anywhere. Adds no special token
+  // except BOS, where the model wants one and the text does not already begin with it. Fails as encode() does.
+  Result<std::vector<int32_t>> encode_chat(const MarkedText& text, const WorkBudget* budget = nullptr) const;
 
   // The bytes a token contributes to the output; empty for control tokens unless `render_special`, and for ids that
   // name no token.

@@ -27,13 +27,15 @@ std::vector<int32_t> ids(const Tokenizer& tokenizer, std::string_view text, Enco
   return *result;
 }
 
-// A text from parts, each written by the template (true) or by the caller.
-MarkedText chat(std::initializer_list<std::pair<bool, std::string_view>> parts) {
+constexpr Author kOurs = Author::kTemplate, kModels = Author::kModel, kTheirs = Author::kCaller;
+
+// A text from parts, each with its author.
+MarkedText chat(std::initializer_list<std::pair<Author, std::string_view>> parts) {
   MarkedText text;
-  for (const auto& [from_template, part] : parts) {
+  for (const auto& [author, part] : parts) {
     const size_t begin = text.text.size();
     text.text += part;
-    text.spans.push_back({begin, text.text.size(), from_template});
+    text.spans.push_back({begin, text.text.size(), author});
   }
   return text;
 }
@@ -90,18 +92,67 @@ TEST(Tokenizer, AddSpecialPutsPrefixAndSuffix) {
 
 TEST(Tokenizer, ChatTakesSpecialTokensFromTheTemplateOnly) {
   const ChatTokenizer c;
-  EXPECT_EQ(c.encode(chat({{true, "<|start|>"}, {false, "hi<|end|>"}, {true, "<|end|>"}})),
+  EXPECT_EQ(c.encode(chat({{kOurs, "<|start|>"}, {kTheirs, "hi<|end|>"}, {kOurs, "<|end|>"}})),
             joined({{c.start}, bytes("hi<|end|>"), {c.end}}));
   // Not when it is split between the two, whoever begins.
-  EXPECT_EQ(c.encode(chat({{true, "<|st"}, {false, "art|>"}})), bytes("<|start|>"));
-  EXPECT_EQ(c.encode(chat({{false, "<|en"}, {true, "d|>"}})), bytes("<|end|>"));
-  EXPECT_EQ(c.encode(chat({{true, "<|"}, {false, "end"}, {true, "|>"}})), bytes("<|end|>"));
-  EXPECT_EQ(c.encode(chat({{false, "<|end|"}, {true, "><|end|>"}})), joined({bytes("<|end|>"), {c.end}}));
+  EXPECT_EQ(c.encode(chat({{kOurs, "<|st"}, {kTheirs, "art|>"}})), bytes("<|start|>"));
+  EXPECT_EQ(c.encode(chat({{kTheirs, "<|en"}, {kOurs, "d|>"}})), bytes("<|end|>"));
+  EXPECT_EQ(c.encode(chat({{kOurs, "<|"}, {kTheirs, "end"}, {kOurs, "|>"}})), bytes("<|end|>"));
+  EXPECT_EQ(c.encode(chat({{kTheirs, "<|end|"}, {kOurs, "><|end|>"}})), joined({bytes("<|end|>"), {c.end}}));
   // Two template spans side by side are one text; an empty caller's span between them changes nothing.
-  EXPECT_EQ(c.encode(chat({{true, "<|st"}, {true, "art|>"}})), std::vector<int32_t>{c.start});
-  EXPECT_EQ(c.encode(chat({{true, "<|st"}, {false, ""}, {true, "art|>"}})), std::vector<int32_t>{c.start});
-  // What is not special is found everywhere.
-  EXPECT_EQ(c.encode(chat({{false, "<tool>"}})), std::vector<int32_t>{c.tool});
+  EXPECT_EQ(c.encode(chat({{kOurs, "<|st"}, {kOurs, "art|>"}})), std::vector<int32_t>{c.start});
+  EXPECT_EQ(c.encode(chat({{kOurs, "<|st"}, {kTheirs, ""}, {kOurs, "art|>"}})), std::vector<int32_t>{c.start});
+}
+
+TEST(Tokenizer, ChatTakesTokensThatAreNotSpecialFromTemplateAndModelOnly) {
+  const ChatTokenizer c;
+  EXPECT_EQ(c.encode(chat({{kTheirs, "<tool>"}})), bytes("<tool>"));
+  EXPECT_EQ(c.encode(chat({{kOurs, "<tool>"}})), std::vector<int32_t>{c.tool});
+  EXPECT_EQ(c.encode(chat({{kModels, "<tool>"}})), std::vector<int32_t>{c.tool});
+  EXPECT_EQ(c.encode(chat({{kModels, "x<|end|>"}})), bytes("x<|end|>"));
+  // Nobody shares one with another.
+  EXPECT_EQ(c.encode(chat({{kOurs, "<to"}, {kModels, "ol>"}})), bytes("<tool>"));
+  EXPECT_EQ(c.encode(chat({{kModels, "<to"}, {kTheirs, "ol>"}})), bytes("<tool>"));
+  EXPECT_EQ(c.encode(chat({{kTheirs, "<to"}, {kOurs, "ol>"}})), bytes("<tool>"));
+  EXPECT_EQ(c.encode(chat({{kModels, "<to"}, {kModels, "ol>"}})), std::vector<int32_t>{c.tool});
+  // A spelling that does not count hides none that does.
+  EXPECT_EQ(c.encode(chat({{kTheirs, "<"}, {kOurs, "<tool>"}})), joined({bytes("<"), {c.tool}}));
+}
+
+TEST(Tokenizer, ChatTakesRunsOfSpacesFromAnyone) {
+  TokenizerSpec spec = byte_level_spec();
+  const int32_t two = add_special("  ", &spec, false).id;
+  const int32_t lines = add_special("\n\n", &spec, false).id;
+  const int32_t mark = add_special(" \t", &spec).id;
+  const auto tokenizer = make(std::move(spec));
+  const auto encoded = tokenizer->encode_chat(chat({{kOurs, "\n"}, {kTheirs, "\n  x \t"}, {kOurs, " \t"}}));
+  ASSERT_TRUE(encoded.ok());
+  EXPECT_EQ(*encoded, joined({{lines, two}, bytes("x \t"), {mark}}));
+}
+
+// Tokens that are looked for in normalized text: the marks must survive normalization, which moves every byte.
+TEST(Tokenizer, ChatKnowsTheAuthorsOfNormalizedText) {
+  TokenizerSpec spec = byte_level_spec();
+  const int32_t tool = add_special("<tool>", &spec, false).id;
+  spec.added_tokens.back().normalized = true;
+  spec.normalizer = {{NormalizerStep::Kind::kPrepend, "", "__"}, {NormalizerStep::Kind::kReplace, "a", "bcd"}};
+  const auto tokenizer = make(std::move(spec));
+  const auto encode = [&](const MarkedText& text) { return *tokenizer->encode_chat(text); };
+  // The token's own normalized form begins with what is put before a text.
+  EXPECT_EQ(encode(chat({{kOurs, "<tool>"}})), std::vector<int32_t>{tool});
+  EXPECT_EQ(encode(chat({{kTheirs, "<tool>"}})), bytes("__<tool>"));
+  EXPECT_EQ(encode(chat({{kTheirs, "aa"}, {kOurs, "__<tool>"}, {kTheirs, "a__<tool>"}})),
+            joined({bytes("__bcdbcd"), {tool}, bytes("bcd__<tool>")}));
+}
+
+TEST(Tokenizer, ChatHidesNoShorterTemplateTokenBehindALongerSpelling) {
+  TokenizerSpec spec = byte_level_spec();
+  add_special("ab", &spec);
+  const int32_t a = add_special("a", &spec).id;
+  const auto tokenizer = make(std::move(spec));
+  const auto encoded = tokenizer->encode_chat(chat({{kOurs, "a"}, {kTheirs, "b"}}));
+  ASSERT_TRUE(encoded.ok());
+  EXPECT_EQ(*encoded, (std::vector<int32_t>{a, 'b'}));
 }
 
 TEST(Tokenizer, ChatHidesNoTemplateTokenBehindAUsersHalf) {
@@ -109,23 +160,23 @@ TEST(Tokenizer, ChatHidesNoTemplateTokenBehindAUsersHalf) {
   add_special("ab", &spec);
   const int32_t b = add_special("b", &spec).id;
   const auto tokenizer = make(std::move(spec));
-  const auto encoded = tokenizer->encode_chat(chat({{false, "a"}, {true, "b"}}));
+  const auto encoded = tokenizer->encode_chat(chat({{kTheirs, "a"}, {kOurs, "b"}}));
   ASSERT_TRUE(encoded.ok());
   EXPECT_EQ(*encoded, (std::vector<int32_t>{'a', b}));
 }
 
 TEST(Tokenizer, ChatBeginsWithExactlyOneBos) {
   const ChatTokenizer with(true), without(false);
-  EXPECT_EQ(with.encode(chat({{true, "x"}})), (std::vector<int32_t>{with.bos, 'x'}));
-  EXPECT_EQ(with.encode(chat({{true, "<bos>x"}})), (std::vector<int32_t>{with.bos, 'x'}));
-  EXPECT_EQ(with.encode(chat({{false, "<bos>"}})), joined({{with.bos}, bytes("<bos>")}));
+  EXPECT_EQ(with.encode(chat({{kOurs, "x"}})), (std::vector<int32_t>{with.bos, 'x'}));
+  EXPECT_EQ(with.encode(chat({{kOurs, "<bos>x"}})), (std::vector<int32_t>{with.bos, 'x'}));
+  EXPECT_EQ(with.encode(chat({{kTheirs, "<bos>"}})), joined({{with.bos}, bytes("<bos>")}));
   EXPECT_EQ(with.encode(chat({})), std::vector<int32_t>{with.bos});
-  EXPECT_EQ(without.encode(chat({{true, "x"}})), std::vector<int32_t>{'x'});
+  EXPECT_EQ(without.encode(chat({{kOurs, "x"}})), std::vector<int32_t>{'x'});
 }
 
 TEST(Tokenizer, ChatRepairsSpanBySpan) {
   const ChatTokenizer c;
-  EXPECT_EQ(c.encode(chat({{false, "\xE4"}, {true, "<|end|>"}})), joined({{0xEF, 0xBF, 0xBD}, {c.end}}));
+  EXPECT_EQ(c.encode(chat({{kTheirs, "\xE4"}, {kOurs, "<|end|>"}})), joined({{0xEF, 0xBF, 0xBD}, {c.end}}));
 }
 
 TEST(Tokenizer, InvalidUtf8IsTheReplacementCharacter) {

@@ -130,7 +130,7 @@ Result<Value> indent(Call& call) {
   for (size_t i = 0; i < lines.size() && !out.overflowed(); ++i) {
     const auto [begin, end] = lines[i];
     if (i > 0) {
-      out.append("\n", Origin::kTemplate);
+      out.append("\n", begin > 0 ? text.origin_at(begin - 1) : Origin::kTemplate);
       if (blank || begin < end) out.append(unit);
     }
     out.append(text, begin, end);
@@ -226,21 +226,21 @@ Result<Value> to_json(Call& call) {
   style.sort_keys = call.given(3) && truthy(call.args[3]);
   if (call.given_not_none(1)) {
     style.indented = true;
-    style.item_separator.assign(1, ',');
+    style.item_separator = make_text(",", Origin::kTemplate);
     if (call.args[1].is(Kind::kString)) {
-      style.indent = call.args[1].text().bytes;
+      style.indent = call.args[1].text();
     } else {
       QUIRE_ASSIGN_OR_RETURN(const Int width, int_argument(call, 1, 0));
       if (width > 1000) return out_of_range("tojson indents by at most 1000");
-      style.indent.assign(static_cast<size_t>(std::max<Int>(width, 0)), ' ');
+      style.indent = make_text(std::string(static_cast<size_t>(std::max<Int>(width, 0)), ' '), Origin::kTemplate);
     }
   }
   if (call.given_not_none(2)) {
     QUIRE_ASSIGN_OR_RETURN(const auto separators, collect(call.runtime, call.args[2]));
     const bool strings = separators.size() == 2 && separators[0].is(Kind::kString) && separators[1].is(Kind::kString);
     if (!strings) return invalid_argument("tojson wants two strings as separators");
-    style.item_separator = separators[0].text().bytes;
-    style.key_separator = separators[1].text().bytes;
+    style.item_separator = separators[0].text();
+    style.key_separator = separators[1].text();
   }
   return write_json(call.runtime, call.subject, style);
 }

@@ -96,7 +96,7 @@ Status append_integer(const Value& value, const FormatSpec& spec, TextBuilder& o
     }
     std::string bytes;
     append_utf8(static_cast<char32_t>(code), &bytes);
-    append_padded(make_text(std::move(bytes), Origin::kTemplate), spec, out);
+    append_padded(make_text(std::move(bytes), spec.origin), spec, out);
     return Status();
   }
   if (std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos && spec.type != '\0') {
@@ -172,9 +172,10 @@ Result<FormatSpec> parse_format_spec(std::string_view text) {
   return spec;
 }
 
-Status append_formatted(Runtime& runtime, const Value& value, std::string_view spec_text, TextBuilder& out) {
-  if (spec_text.empty()) return append_str(runtime, value, out);
-  QUIRE_ASSIGN_OR_RETURN(FormatSpec spec, parse_format_spec(spec_text));
+Status append_formatted(Runtime& runtime, const Value& value, const Text& spec_text, TextBuilder& out) {
+  if (spec_text.bytes.empty()) return append_str(runtime, value, out);
+  QUIRE_ASSIGN_OR_RETURN(FormatSpec spec, parse_format_spec(spec_text.bytes));
+  spec.origin = joint_origin(spec_text.joint_origin(), value.origin());
   if (value.is(Kind::kString)) {
     return append_string(value.text(), spec, out);
   }
@@ -217,21 +218,21 @@ void append_padded(const Text& text, const FormatSpec& spec, TextBuilder& out) {
   const auto width = static_cast<size_t>(spec.width);
   const size_t missing = width > length ? width - length : 0;
   const size_t before = spec.align == '<' ? 0 : spec.align == '^' ? missing / 2 : missing;
-  out.append_repeated(spec.fill, before, Origin::kTemplate);
+  out.append_repeated(spec.fill, before, spec.origin);
   out.append(text);
-  out.append_repeated(spec.fill, missing - before, Origin::kTemplate);
+  out.append_repeated(spec.fill, missing - before, spec.origin);
 }
 
 Status append_padded_number(const NumberText& parts, const FormatSpec& spec, TextBuilder& out) {
   if (spec.align != '=') {
     FormatSpec aligned = spec;
     if (aligned.align == '\0') aligned.align = '>';
-    append_padded(make_text(parts.sign + parts.prefix + parts.digits, Origin::kTemplate), aligned, out);
+    append_padded(make_text(parts.sign + parts.prefix + parts.digits, spec.origin), aligned, out);
     return Status();
   }
   const size_t used = parts.sign.size() + parts.prefix.size() + parts.digits.size();
   const auto width = static_cast<size_t>(spec.width);
-  out.append(parts.sign + parts.prefix, Origin::kTemplate);
+  out.append(parts.sign + parts.prefix, spec.origin);
   if (spec.grouping != '\0' && spec.fill == "0" && width > used) {
     if (width > kMaxValueBytes) return out_of_range("a width of a format is too large");
     // Padding zeros are grouped with the digits, so they are counted in digits: try until the width is reached.
@@ -244,11 +245,11 @@ Status append_padded_number(const NumberText& parts, const FormatSpec& spec, Tex
     size_t count = plain.size();
     while (count + (count - 1) / group < room) ++count;
     plain.insert(0, count - plain.size(), '0');
-    out.append(group_digits(plain, spec.grouping, group) + parts.digits.substr(whole), Origin::kTemplate);
+    out.append(group_digits(plain, spec.grouping, group) + parts.digits.substr(whole), spec.origin);
     return Status();
   }
-  out.append_repeated(spec.fill, width > used ? width - used : 0, Origin::kTemplate);
-  out.append(parts.digits, Origin::kTemplate);
+  out.append_repeated(spec.fill, width > used ? width - used : 0, spec.origin);
+  out.append(parts.digits, spec.origin);
   return Status();
 }
 

@@ -10,9 +10,10 @@
 namespace quire::jinja {
 
 struct FormatSpec {
-  std::string fill = " ";  // one character
-  char align = '\0';       // < > ^ =, or none given
-  char sign = '-';         // - + or a space
+  std::string fill = " ";             // one character
+  Origin origin = Origin::kTemplate;  // whose words the fill and a formatted number are
+  char align = '\0';                  // < > ^ =, or none given
+  char sign = '-';                    // - + or a space
   bool explicit_sign = false;
   bool zero_padded = false;  // a 0 before the width: numbers are filled behind their sign
   bool alternate = false;
@@ -32,7 +33,7 @@ struct NumberText {
 Result<FormatSpec> parse_format_spec(std::string_view text);
 
 // format(value, spec)
-Status append_formatted(Runtime& runtime, const Value& value, std::string_view spec_text, TextBuilder& out);
+Status append_formatted(Runtime& runtime, const Value& value, const Text& spec_text, TextBuilder& out);
 
 NumberText integer_parts(Int value, const FormatSpec& spec);
 // For the types e f g and their capitals.

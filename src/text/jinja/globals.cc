@@ -155,7 +155,7 @@ Result<Value> raise_exception(Call& call) {
 Result<Value> strftime_now(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Value format, string_argument(call, 0, "strftime_now"));
   QUIRE_ASSIGN_OR_RETURN(const std::string text, format_time(format.text().bytes, call.runtime.now()));
-  return call.runtime.string(text, format.text().first_origin);
+  return call.runtime.string(text, format.text().joint_origin());
 }
 
 constexpr Builtin kGlobals[] = {

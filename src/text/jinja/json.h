@@ -15,9 +15,9 @@ struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
   bool indented = false;
-  std::string indent;  // one level
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
+  Text indent;  // one level
+  Text item_separator = make_text(", ", Origin::kTemplate);
+  Text key_separator = make_text(": ", Origin::kTemplate);
 };
 
 // Writes what Python's json.dumps writes. Fails for kinds it does not know.

@@ -14,18 +14,18 @@ class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(Runtime& runtime, std::string_view what) : runtime_(runtime), what_(what) {}
 
-  bool null() override { return add(Value::none()); }
-  bool boolean(bool value) override { return add(Value::boolean(value)); }
-  bool number_integer(number_integer_t value) override { return add(Value::integer(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return add(Value::integer(value)); }
+  bool null() override { return add_scalar(Value::none()); }
+  bool boolean(bool value) override { return add_scalar(Value::boolean(value)); }
+  bool number_integer(number_integer_t value) override { return add_scalar(Value::integer(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return add_scalar(Value::integer(value)); }
   bool binary(binary_t&) override { return false; }
 
   // Also gets integers that no machine word holds.
   bool number_float(number_float_t value, const string_t& text) override {
-    if (text.find_first_of(".eE") != std::string::npos) return add(Value::floating(value));
+    if (text.find_first_of(".eE") != std::string::npos) return add_scalar(Value::floating(value));
     const auto integer = parse_int(text, 10);
     if (!integer) return fail("an integer has more than 128 bits");
-    return add(Value::integer(*integer));
+    return add_scalar(Value::integer(*integer));
   }
 
   bool string(string_t& value) override { return add(text_value(std::move(value))); }
@@ -75,6 +75,8 @@ class Builder : public nlohmann::json_sax<Json> {
     open_.push_back({is_object, {}, {}, {}});
     return true;
   }
+
+  bool add_scalar(Value value) { return add(std::move(value).written_by(Origin::kCaller)); }
 
   bool add(Value value) {
     status_ = runtime_.charge(1);

@@ -27,7 +27,7 @@ class Writer {
         return write_dict(value.dict());
       default: {
         QUIRE_ASSIGN_OR_RETURN(const std::string scalar, scalar_text(value));
-        out_.append(scalar, origin);
+        out_.append(scalar, joint_origin(origin, value.origin()));
         return Status();
       }
     }
@@ -108,10 +108,15 @@ class Writer {
     out_.append("\"", quotes);
   }
 
+  // Indentation and separators are the container's, unless the style has them from someone trusted less.
+  void append_style(const Text& text, size_t count, Origin origin) {
+    out_.append_repeated(text.bytes, count, joint_origin(origin, text.joint_origin()));
+  }
+
   void new_line(Origin origin) {
     if (!style_.indented) return;
     out_.append("\n", origin);
-    out_.append_repeated(style_.indent, level_, origin);
+    append_style(style_.indent, level_, origin);
   }
 
   Status write_list(const Sequence& list) {
@@ -124,7 +129,7 @@ class Writer {
     ++level_;
     bool first = true;
     for (const Value& item : list.items()) {
-      if (!first) out_.append(style_.item_separator, origin);
+      if (!first) append_style(style_.item_separator, 1, origin);
       first = false;
       new_line(origin);
       QUIRE_RETURN_IF_ERROR(write(item, origin));
@@ -148,7 +153,7 @@ class Writer {
     }
     if (key.is(Kind::kTuple)) return invalid_argument("tojson: keys must be strings, numbers, booleans or none");
     QUIRE_ASSIGN_OR_RETURN(const std::string scalar, scalar_text(key));
-    out_.append("\"" + scalar + "\"", origin);
+    out_.append("\"" + scalar + "\"", joint_origin(origin, key.origin()));
     return Status();
   }
 
@@ -167,10 +172,10 @@ class Writer {
     ++level_;
     for (size_t i = 0; i < size; ++i) {
       const auto& [key, value] = dict.entries()[style_.sort_keys ? order[i] : i];
-      if (i > 0) out_.append(style_.item_separator, origin);
+      if (i > 0) append_style(style_.item_separator, 1, origin);
       new_line(origin);
       QUIRE_RETURN_IF_ERROR(write_key(key, origin));
-      out_.append(style_.key_separator, origin);
+      append_style(style_.key_separator, 1, origin);
       QUIRE_RETURN_IF_ERROR(write(value, origin));
     }
     --level_;

@@ -6,32 +6,79 @@
 namespace quire {
 namespace {
 
-// The rendered text with the caller's parts in [].
+// The rendered text with the caller's parts in [] and the model's in {}.
 std::string marked(std::string_view source) {
   const auto chat_template = ChatTemplate::parse(source);
   if (!chat_template.ok()) return chat_template.status().message();
-  const ChatInput input{.messages = R"([{"role": "user", "content": "Hi <x>"}, " pad ", "a,b", "é ß", "%s"])",
+  const ChatInput input{.messages = R"([{"role": "user", "content": "Hi <x>"}, " pad ", "a,b", "é ß", "%s", "*",
+                                        {"role": "assistant", "content": "said", "reasoning_content": "thought",
+                                         "name": "Al", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]},
+                                        {"content": [{"type": "text", "text": "part"}], "role": "assistant"},
+                                        {"role": "<x>", "content": "odd"}, {"role": "tool", "content": "out"}])",
                         .tools = R"([{"name": "f", "n": 1}])",
-                        .kwargs = R"({"bos_token": "<s>", "image_token": "<i>", "additional_special_tokens": ["<t>"],
-                                      "name": "Bob", "n": 5})",
-                        .now = 0};
+                        .kwargs = R"({"eos_token": "</e>", "image_token": "<i>", "additional_special_tokens": ["<t>"],
+                                      "name": "Bob", "n": 5, "yes": true, "nothing": null, "half": 0.5})",
+                        .now = 0,
+                        .variables = R"({"bos_token": "<s>", "eos_token": "</s>", "listed": ["<l>"]})"};
   const auto rendered = chat_template->render(input);
   if (!rendered.ok()) return rendered.status().message();
   std::string text;
   for (const auto& span : rendered->spans) {
     const std::string part = rendered->text.substr(span.begin, span.end - span.begin);
-    text += span.from_template ? part : "[" + part + "]";
+    text += span.author == Author::kTemplate ? part
+            : span.author == Author::kModel  ? "{" + part + "}"
+                                             : "[" + part + "]";
   }
   return text;
 }
 
 TEST(Origin, TemplateTextAndCallersValues) {
   EXPECT_EQ(marked("<|start|>{{ messages[0].role }}\n{{ messages[0]['content'] }}<|end|>"),
-            "<|start|>[user]\n[Hi <x>]<|end|>");
+            "<|start|>user\n[Hi <x>]<|end|>");
 }
 
-TEST(Origin, SpecialTokensAreTheTemplates) {
-  EXPECT_EQ(marked("{{ bos_token }}{{ image_token }}{{ additional_special_tokens[0] }}{{ name }}"), "<s><i><t>[Bob]");
+// A role that the protocol knows is a word of the protocol: templates build tokens from it. Any other is the caller's.
+TEST(Origin, RolesOfTheProtocolAreTheTemplates) {
+  EXPECT_EQ(marked("{% for m in messages %}{% if m.role %}<|{{ m.role }}|>{% endif %}{% endfor %}"),
+            "<|user|><|assistant|><|assistant|><|[<x>]|><|tool|>");
+  EXPECT_EQ(marked("{{ messages[9].content }}"), "[out]");
+}
+
+TEST(Origin, EarlierAnswersAreTheModels) {
+  EXPECT_EQ(marked("{{ messages[6].content }}|{{ messages[6].reasoning_content }}|{{ messages[7].content[0].text }}"),
+            "{said}|{thought}|{part}");
+  EXPECT_EQ(marked("{{ messages[6].name }}|{{ messages[6].tool_calls[0].function.name }}|"
+                   "{{ messages[6].tool_calls[0].function.arguments }}|{{ messages[7].content[0].type }}"),
+            "[Al]|[f]|[{}]|[text]");
+  EXPECT_EQ(marked("{{ '<' ~ messages[6].content ~ name }}"), "<{said}[Bob]");
+}
+
+TEST(Origin, WhatTheModelGivesIsTheTemplatesAndWhatTheCallerGivesIsNot) {
+  EXPECT_EQ(marked("{{ bos_token }}{{ listed[0] }}"), "<s><l>");
+  EXPECT_EQ(marked("{{ eos_token }}{{ image_token }}{{ additional_special_tokens[0] }}{{ name }}"), "[</e><i><t>Bob]");
+}
+
+// Numbers and the like are words too: "<|" ~ n ~ "|>" must not spell a token with a caller's n.
+TEST(Origin, NumbersOfTheCallerAreTheCallers) {
+  EXPECT_EQ(marked("<{{ n }}|{{ yes }}|{{ nothing }}|{{ half }}|{{ 5 }}>"), "<[5]|[True]|[None]|[0.5]|5>");
+  EXPECT_EQ(marked("{{ '<|' ~ n ~ '|>' }}{{ [n] }}{{ [n]|tojson }}{{ {n: 1}|tojson }}"),
+            "<|[5]|>[[5]][[5]]{[\"5\"]: 1}");
+  EXPECT_EQ(marked("{{ '%d!' % n }}{{ '%c' % n }}{{ '{:02}'.format(n) }}{{ '{}'.format(n) }}"),
+            "[5]![\x05"
+            "055]");
+  EXPECT_EQ(marked("{{ n + 1 }}{{ name|length }}{% if yes is true %}y{% endif %}{% if nothing is none %}n{% endif %}"),
+            "63yn");
+}
+
+TEST(Origin, PaddingAndSeparatorsAreTheirAuthors) {
+  EXPECT_EQ(marked("{{ 'a'.center(4, messages[5]) }}|{{ 'a'.ljust(3, messages[5]) }}|{{ 'a'.rjust(3, '-') }}"),
+            "[*]a[**]|a[**]|--a");
+  EXPECT_EQ(marked("{{ '{:{}>3}'.format('a', messages[5]) }}|{{ '{:->3}'.format('a') }}"), "[**]a|--a");
+  EXPECT_EQ(marked("{{ [1, 2]|tojson(separators=(name, ':')) }}{{ [1]|tojson(indent=name) }}"),
+            "[1[Bob]2][\n[Bob]1\n]");
+  EXPECT_EQ(marked("{{ strftime_now('%Y') }}{{ strftime_now('<' ~ name) }}{{ [1, 2]|join(name) }}"),
+            "1970[<Bob]1[Bob]2");
+  EXPECT_EQ(marked("{{ (name ~ '\n')|indent(1, true) }}"), " [Bob]\n");
 }
 
 TEST(Origin, StringOperationsKeepIt) {
@@ -59,9 +106,11 @@ TEST(Origin, SurvivesCapturesAndMacros) {
 TEST(Origin, PrintedAndSerializedDataIsItsAuthors) {
   EXPECT_EQ(marked("<{{ tools|tojson }}>"), R"(<[[{"name": "f", "n": 1}]]>)");
   EXPECT_EQ(marked("{{ {'k': name}|tojson }}"), R"({"k": "[Bob]"})");
+  EXPECT_EQ(marked("{{ dict(**messages[7])|tojson }}"),
+            "{\"[content]\": [[{\"type\": \"text\", \"text\": \"]{part}[\"}]], \"[role]\": \"assistant\"}");
   EXPECT_EQ(marked("{{ tools }}"), "[[{'name': 'f', 'n': 1}]]");
   EXPECT_EQ(marked("{{ ['k', name] }}"), "['k', '[Bob]']");
-  EXPECT_EQ(marked("{% for k, v in tools[0].items() %}{{ k }}={{ v }};{% endfor %}"), "[name]=[f];[n]=1;");
+  EXPECT_EQ(marked("{% for k, v in tools[0].items() %}{{ k }}={{ v }};{% endfor %}"), "[name]=[f];[n]=[1];");
 }
 
 }  // namespace

@@ -133,6 +133,7 @@ class PercentFormatter {
   }
 
   Status convert(FormatSpec& spec, const Value& value) {
+    spec.origin = value.origin();
     switch (spec.type) {
       case 's':
       case 'r':
@@ -189,7 +190,7 @@ class PercentFormatter {
     if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return invalid_argument("%c is out of range");
     std::string bytes;
     append_utf8(static_cast<char32_t>(code), &bytes);
-    pad(make_text(std::move(bytes), Origin::kTemplate), spec, '>');
+    pad(make_text(std::move(bytes), spec.origin), spec, '>');
     return Status();
   }
 

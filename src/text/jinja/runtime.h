@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/work_budget.h"
 #include "text/jinja/dict.h"
 #include "text/jinja/value.h"
 
@@ -16,13 +17,15 @@ struct Builtin;
 
 class Runtime {
  public:
-  explicit Runtime(std::optional<int64_t> now) : heap_(kMaxLiveBytes), now_(now) {}
+  // A rendering ends early when `budget` is spent; null: it has no such end.
+  explicit Runtime(std::optional<int64_t> now, const WorkBudget* budget = nullptr)
+      : heap_(kMaxLiveBytes), now_(now), meter_(budget) {}
 
   Heap& heap() { return heap_; }
   // Seconds since the epoch to be read as UTC; absent: the clock of the machine, in local time.
   std::optional<int64_t> now() const { return now_; }
 
-  // Counts work; fails when the rendering has done too much or holds too much memory.
+  // Counts work; fails when the rendering has done too much, holds too much memory or is called off.
   Status charge(size_t steps);
   Status charge_bytes(size_t bytes) { return charge(1 + bytes / kBytesPerStep); }
 
@@ -39,6 +42,7 @@ class Runtime {
  private:
   Heap heap_;
   std::optional<int64_t> now_;
+  WorkMeter meter_;
   int64_t steps_left_ = kMaxSteps;
   int depth_ = 0;
 };

@@ -53,7 +53,9 @@ Result<Value> padded(Call& call, char align) {
     } else {
       escaped.append(fill.text());
     }
-    spec.fill = escaped.take().bytes;
+    const Text escaped_text = escaped.take();
+    spec.fill = escaped_text.bytes;
+    spec.origin = escaped_text.joint_origin();
     if (count_code_points(spec.fill) != 1) return invalid_argument("the fill character must be one character long");
   }
   if (width > static_cast<Int>(kMaxValueBytes)) return out_of_range("a string of the template is padded too wide");
@@ -64,7 +66,7 @@ Result<Value> padded(Call& call, char align) {
   TextBuilder out;
   if (align == '^' && wanted > length && (wanted - length) % 2 == 1 && wanted % 2 == 1) {
     // str.center() puts the odd space before the text when the width is odd; format() never does.
-    out.append(spec.fill, Origin::kTemplate);
+    out.append(spec.fill, spec.origin);
     --spec.width;
   }
   append_padded(text, spec, out);

@@ -80,7 +80,7 @@ class Formatter {
     }
     TextBuilder spec;
     if (at < end) QUIRE_RETURN_IF_ERROR(expand(at + 1, end, nesting - 1, spec));
-    const std::string spec_text = spec.take().bytes;
+    const Text spec_text = spec.take();
     if (!format_.markup) return append_formatted(runtime_, value, spec_text, out);
     TextBuilder formatted;
     QUIRE_RETURN_IF_ERROR(append_formatted(runtime_, value, spec_text, formatted));

@@ -24,9 +24,14 @@ bool is_ascii(std::string_view bytes) {
 }  // namespace
 
 Origin Text::origin_at(size_t at) const {
-  const auto flips = std::upper_bound(changes.begin(), changes.end(), at) - changes.begin();
-  const bool caller = (first_origin == Origin::kCaller) != (flips % 2 == 1);
-  return caller ? Origin::kCaller : Origin::kTemplate;
+  const auto change = first_change_after(at);
+  return change == changes.begin() ? first_origin : std::prev(change)->origin;
+}
+
+Origin Text::joint_origin() const {
+  Origin joint = first_origin;
+  for (const Change& change : changes) joint = jinja::joint_origin(joint, change.origin);
+  return joint;
 }
 
 size_t Text::byte_offset_of(size_t code_point_index) const {
@@ -37,7 +42,7 @@ void TextBuilder::begin_run(Origin origin) {
   if (text_.bytes.empty()) {
     text_.first_origin = origin;
   } else if (origin != last_origin_) {
-    text_.changes.push_back(text_.bytes.size());
+    text_.changes.push_back({text_.bytes.size(), origin});
   }
   last_origin_ = origin;
 }

@@ -1,7 +1,7 @@
-// Strings of a template, which remember byte by byte whether the template or its caller wrote them.
+// Strings of a template, which remember byte by byte who wrote them.
 //
-// Almost every string has one author, so the marks are the author of the first byte and the positions where it
-// changes; a string without a change owns no further memory. Bytes are valid UTF-8.
+// Almost every string has one author, so the marks are the author of the first byte and the places where another one
+// takes over; a string without a change owns no further memory. Bytes are valid UTF-8.
 #pragma once
 
 #include <algorithm>
@@ -12,25 +12,41 @@
 
 #include "text/jinja/code_points.h"
 #include "text/jinja/limits.h"
+#include "text/marked_text.h"
 
 namespace quire::jinja {
 
-enum class Origin : bool { kTemplate, kCaller };
+using Origin = Author;
+
+// The origin of what two authors have a part in.
+inline Origin joint_origin(Origin a, Origin b) { return std::max(a, b); }
 
 struct Text {
   std::string bytes;
   Origin first_origin = Origin::kTemplate;
-  std::vector<size_t> changes;  // ascending byte positions where the origin flips
+  struct Change {
+    size_t at;      // byte position from which on
+    Origin origin;  // is the author
+    bool operator==(const Change&) const = default;
+  };
+  std::vector<Change> changes;  // ascending; each to another origin than before
   bool ascii = true;
   bool markup = false;  // escaped for HTML already: what the filters safe and escape return
 
   Origin origin_at(size_t at) const;
+  Origin joint_origin() const;  // of all of it
   // Calls visit(begin, end, origin) for each stretch of one origin within [begin, end).
   template <typename Visitor>
   void for_each_run(size_t begin, size_t end, Visitor visit) const;
 
   size_t size_code_points() const { return ascii ? bytes.size() : count_code_points(bytes); }
   size_t byte_offset_of(size_t code_point_index) const;
+
+ private:
+  std::vector<Change>::const_iterator first_change_after(size_t at) const {
+    return std::upper_bound(changes.begin(), changes.end(), at,
+                            [](size_t position, const Change& change) { return position < change.at; });
+  }
 };
 
 // Builds a Text piece by piece. Past `limit_bytes` it drops what is appended and remembers that it did, so that no
@@ -64,14 +80,14 @@ Text sub_text(const Text& text, size_t begin, size_t end);
 
 template <typename Visitor>
 void Text::for_each_run(size_t begin, size_t end, Visitor visit) const {
-  auto change = std::upper_bound(changes.begin(), changes.end(), begin);
-  Origin origin = origin_at(begin);
+  auto change = first_change_after(begin);
+  Origin origin = change == changes.begin() ? first_origin : std::prev(change)->origin;
   for (size_t at = begin; at < end; ++change) {
-    const size_t run_end = change == changes.end() ? end : std::min(*change, end);
+    const size_t run_end = change == changes.end() ? end : std::min(change->at, end);
     visit(at, run_end, origin);
     if (run_end == end) return;
     at = run_end;
-    origin = origin == Origin::kTemplate ? Origin::kCaller : Origin::kTemplate;
+    origin = change->origin;
   }
 }
 

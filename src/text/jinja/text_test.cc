@@ -29,7 +29,7 @@ Text sample() {
 TEST(Text, MergesNeighboursOfOneOrigin) {
   const Text text = sample();
   EXPECT_EQ(marked(text), "ab[cdef]gh");
-  EXPECT_EQ(text.changes, (std::vector<size_t>{2, 6}));
+  EXPECT_EQ(text.changes, (std::vector<Text::Change>{{2, kTheirs}, {6, kOurs}}));
 }
 
 TEST(Text, OneAuthorNeedsNoMarks) {

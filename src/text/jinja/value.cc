@@ -7,7 +7,7 @@ namespace quire::jinja {
 class StringObject : public Object {
  public:
   StringObject(Heap& heap, Text text) : Object(heap), text_(std::move(text)) {
-    charge(text_.bytes.capacity() + text_.changes.capacity() * sizeof(size_t));
+    charge(text_.bytes.capacity() + text_.changes.capacity() * sizeof(Text::Change));
   }
   const Text& text() const { return text_; }
 

@@ -71,12 +71,14 @@ class Value {
     word_.object->retain();
   }
 
-  Value(const Value& other) : kind_(other.kind_), word_(other.word_) {
+  Value(const Value& other) : kind_(other.kind_), origin_(other.origin_), word_(other.word_) {
     if (holds_object()) word_.object->retain();
   }
-  Value(Value&& other) noexcept : kind_(std::exchange(other.kind_, Kind::kMissing)), word_(other.word_) {}
+  Value(Value&& other) noexcept
+      : kind_(std::exchange(other.kind_, Kind::kMissing)), origin_(other.origin_), word_(other.word_) {}
   Value& operator=(Value other) noexcept {
     std::swap(kind_, other.kind_);
+    std::swap(origin_, other.origin_);
     std::swap(word_, other.word_);
     return *this;
   }
@@ -90,6 +92,13 @@ class Value {
   bool is_integral() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
   bool is_number() const { return is_integral() || kind_ == Kind::kFloat; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
+
+  // Who wrote a number, boolean or none down; what a template computes is its own. Objects know more of themselves.
+  Origin origin() const { return origin_; }
+  Value written_by(Origin origin) && {
+    origin_ = origin;
+    return std::move(*this);
+  }
 
   bool as_bool() const { return word_.integer != 0; }
   Int as_int() const { return word_.integer; }
@@ -115,6 +124,7 @@ class Value {
   }
 
   Kind kind_ = Kind::kMissing;
+  Origin origin_ = Origin::kTemplate;
   union {
     Int integer = 0;
     double floating;

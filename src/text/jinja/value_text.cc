@@ -137,6 +137,7 @@ Status append_repr(Runtime& runtime, const Value& value, Origin origin, TextBuil
   const DepthGuard guard(runtime);
   QUIRE_RETURN_IF_ERROR(guard.status());
   QUIRE_RETURN_IF_ERROR(runtime.charge(1));
+  origin = joint_origin(origin, value.origin());
   switch (value.kind()) {
     case Kind::kMissing:
     case Kind::kUndefined:
