@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/machine.h"
 #include "base/thread_pool.h"
 #include "bench/roof.h"
 #include "engine/model_setup.h"
@@ -130,7 +131,7 @@ std::string work_name(const ModelWork& work) {
 Status bench_model(const ModelOptions& options, const std::vector<ModelWork>& works, int repeats,
                    const std::function<void(const ModelSpeed&)>& on_speed) {
   QUIRE_ASSIGN_OR_RETURN(Bench bench, open(options, works));
-  ThreadPool pool(options.threads > 0 ? options.threads : ThreadPool::usable_cores());
+  ThreadPool pool(options.threads > 0 ? options.threads : usable_cores());
   QUIRE_ASSIGN_OR_RETURN(BandwidthProbe probe, BandwidthProbe::create(pool));
   for (const ModelWork& work : works) {
     const bool decode = work.kind == ModelWork::Kind::kDecode;
