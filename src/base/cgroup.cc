@@ -173,7 +173,8 @@ CgroupLimits read_cgroup_limits(const std::string& root) {
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos || line.substr(second + 1, 1) != "/") continue;
     const std::string group = line.substr(second + 1);
-    const std::vector<std::string> controllers = split(std::string_view(line).substr(first + 1, second - first - 1), ',');
+    const std::vector<std::string> controllers =
+        split(std::string_view(line).substr(first + 1, second - first - 1), ',');
     if (controllers.empty()) read_groups(mounts, "", group, read_v2, limits);
     for (const std::string& controller : controllers) {
       if (controller == "cpu") read_groups(mounts, controller, group, read_v1_cpu, limits);

@@ -89,7 +89,8 @@ TEST_F(CgroupTest, ReadsVersion1) {
   EXPECT_EQ(limits().cores, 0.5);
   EXPECT_EQ(limits().memory_bytes, 1000000);
   // The use counts the groups below, so their cache counts too.
-  write(group + "/memory.stat", "inactive_file 1\nactive_file 2\ntotal_inactive_file 600000\ntotal_active_file 400000\n");
+  write(group + "/memory.stat",
+        "inactive_file 1\nactive_file 2\ntotal_inactive_file 600000\ntotal_active_file 400000\n");
   EXPECT_EQ(limits().memory_bytes, 2000000);
 
   write("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "-1\n");
@@ -203,14 +204,16 @@ TEST_F(CgroupTest, GarbageIsNoLimit) {
   }
   write("/sys/fs/cgroup/a/memory.max", "1000");
   write("/sys/fs/cgroup/a/memory.current", "-9223372036854775808");
-  write("/sys/fs/cgroup/a/memory.stat", "inactive_file 9223372036854775807\nactive_file 9223372036854775807\nactive_file");
+  write("/sys/fs/cgroup/a/memory.stat",
+        "inactive_file 9223372036854775807\nactive_file 9223372036854775807\nactive_file");
   EXPECT_EQ(limits().memory_bytes, 1000);
   for (const char* lines : {"", "0", "0:", "0::", "::", "0::a", "\n\n", "0:cpu", "zzz:cpu:/a", "9:,,,:/a"}) {
     write("/proc/self/cgroup", lines);
     EXPECT_FALSE(limits().cores.has_value()) << lines;
   }
   v2("/a");
-  for (const char* mounts : {"", " - ", "- cgroup2 cgroup2 rw", "1 2 3 - cgroup2 cgroup2 rw", "1 2 3 / /x rw - cgroup2"}) {
+  for (const char* mounts :
+       {"", " - ", "- cgroup2 cgroup2 rw", "1 2 3 - cgroup2 cgroup2 rw", "1 2 3 / /x rw - cgroup2"}) {
     write("/proc/self/mountinfo", mounts);
     EXPECT_FALSE(limits().memory_bytes.has_value()) << mounts;
   }
