@@ -6,9 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <string>
 
 namespace quire {
 namespace {
@@ -160,20 +157,6 @@ void ThreadPool::decide(uint64_t now) {
   trying_ = false;
   phase_ticks_ = 0;
   waited_ticks_ = 0;
-}
-
-int ThreadPool::usable_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period_us = 0;
-  if (quota_file >> quota >> period_us && quota != "max" && period_us > 0) {
-    const double limit = std::strtod(quota.c_str(), nullptr) / period_us;
-    cores = std::min(cores, std::max(1, static_cast<int>(limit + 0.5)));
-  }
-  return std::max(cores, 1);
 }
 
 }  // namespace quire

@@ -64,9 +64,6 @@ class ThreadPool {
     judge();
   }
 
-  // The cores this process may use: its affinity mask, cut by a cgroup's CPU quota.
-  static int usable_cores();
-
  private:
   using Call = void (*)(void* context, int worker);
   struct alignas(64) Worker {

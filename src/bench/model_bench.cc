@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/machine.h"
 #include "base/thread_pool.h"
 #include "bench/roof.h"
 #include "engine/model_setup.h"
@@ -27,6 +28,7 @@ struct Bench {
   int64_t pages_per_sequence = 0;
   std::vector<float> logits;
   std::mt19937 random{1};
+  Status failure;             // of a step; speeds mean nothing then
   int64_t weight_bytes = 0;   // packed, read by a step that needs logits
   int64_t layer_weights = 0;  // values of the layers' matrices
   int64_t head_weights = 0;
@@ -46,7 +48,7 @@ struct Bench {
       for (int64_t i = 0; i < rows; ++i) input.tokens.push_back(token());
       last_rows.push_back(static_cast<int32_t>((s - first + 1) * rows - 1));
     }
-    model->forward(input);
+    if (failure.ok()) failure = model->forward(input);
     if (want_logits) model->logits(last_rows, logits.data());
   }
 
@@ -130,7 +132,7 @@ std::string work_name(const ModelWork& work) {
 Status bench_model(const ModelOptions& options, const std::vector<ModelWork>& works, int repeats,
                    const std::function<void(const ModelSpeed&)>& on_speed) {
   QUIRE_ASSIGN_OR_RETURN(Bench bench, open(options, works));
-  ThreadPool pool(options.threads > 0 ? options.threads : ThreadPool::usable_cores());
+  ThreadPool pool(options.threads > 0 ? options.threads : usable_cores());
   QUIRE_ASSIGN_OR_RETURN(BandwidthProbe probe, BandwidthProbe::create(pool));
   for (const ModelWork& work : works) {
     const bool decode = work.kind == ModelWork::Kind::kDecode;
@@ -147,6 +149,7 @@ Status bench_model(const ModelOptions& options, const std::vector<ModelWork>& wo
       if (decode) probes += probe.measure();
       speed.tokens_per_s.push_back(run(bench, work));
     }
+    QUIRE_RETURN_IF_ERROR(bench.failure);
     // Decoding runs one step more than it times.
     const int64_t tokens = repeats * (decode ? (work.tokens + 1) * work.sequences : work.tokens);
     speed.kv_bytes =

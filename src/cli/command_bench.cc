@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/machine.h"
 #include "base/thread_pool.h"
 #include "bench/kernel_bench.h"
 #include "bench/model_bench.h"
@@ -27,7 +28,7 @@ std::string fixed(double value, int digits) {
 std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * part / whole, 0) + " %" : ""; }
 
 int thread_count(const Options& options) {
-  return options.threads > 0 ? static_cast<int>(options.threads) : ThreadPool::usable_cores();
+  return options.threads > 0 ? static_cast<int>(options.threads) : usable_cores();
 }
 
 struct Spread {

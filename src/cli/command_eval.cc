@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine.h"
 #include "cli/commands.h"
 #include "cli/hashed_file.h"
 #include "cli/input.h"

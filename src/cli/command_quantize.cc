@@ -15,7 +15,6 @@
 #include "engine/tokenizer_export.h"
 #include "engine/tokenizer_source.h"
 #include "eval/prove.h"
-#include "formats/file_versions.h"
 #include "model/registry.h"
 #include "quantize/job.h"
 #include "text/shipped_texts.h"
@@ -185,14 +184,13 @@ Status command_quantize(const Invocation& invocation) {
   if (!target.plain && (target.options.scheme != QuantizeScheme::kRtn || target.options.importance)) {
     QUIRE_ASSIGN_OR_RETURN(calibration, calibration_of(options, *checkpoint));
   }
-  QUIRE_ASSIGN_OR_RETURN(const std::string files, file_versions(checkpoint->files()));
   const QuantizeJob job = {
       .checkpoint = *checkpoint,
       .config = config,
       .device = *device,
       .target = target,
       .sequences = calibration.sequences,
-      .settings = target.description + "\n" + files + calibration.sha256 + " " +
+      .settings = target.description + "\n" + checkpoint->file_versions() + calibration.sha256 + " " +
                   std::to_string(options.calibration_sequences) + " x " + std::to_string(options.calibration_length) +
                   " damp " + std::to_string(options.damp) + "\n" + device->sizes().kernel_name(DType::kQ4_0) + "\n",
       .out = out};

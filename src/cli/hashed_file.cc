@@ -101,7 +101,9 @@ std::string bytes_sha256(std::string_view bytes) {
 
 Result<std::string> file_sha256(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  return bytes_sha256({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  std::string digest = bytes_sha256({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  QUIRE_RETURN_IF_ERROR(file.unchanged());
+  return digest;
 }
 
 }  // namespace quire

@@ -29,7 +29,9 @@ Result<std::string> read_file(const std::string& path, int64_t limit_bytes) {
     return out_of_range(path + ": has " + bytes_text(static_cast<int64_t>(bytes.size())) + "; " +
                         bytes_text(limit_bytes) + " is the limit");
   }
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  QUIRE_RETURN_IF_ERROR(file.unchanged());
+  return text;
 }
 
 Result<int64_t> parse_time(const std::string& text) {

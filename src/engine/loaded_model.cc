@@ -87,11 +87,7 @@ Result<LoadedModel> load_model(const Checkpoint& checkpoint, const ModelConfig& 
   limits.weights = weight_options(options);
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, Model::load(checkpoint, config, std::move(device), limits, progress));
-  if (!limits.weights.packed_file.empty()) {
-    loaded.notes.push_back(
-        (loaded.model->weights_from_packed_file() ? "weights copied from " : "packed weights kept in ") +
-        limits.weights.packed_file);
-  }
+  loaded.notes = loaded.model->weight_notes();
   if (options.kv_dtype == KvDtype::kInt8 && options.k_factors) {
     QUIRE_ASSIGN_OR_RETURN(std::string note, set_k_factors(*loaded.model, checkpoint, tokenizer));
     loaded.notes.push_back(std::move(note));

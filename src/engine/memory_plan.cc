@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/machine.h"
 #include "engine/model_setup.h"
 #include "engine/runner.h"
 #include "model/kv_store.h"

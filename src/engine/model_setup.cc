@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/thread_pool.h"
+#include "base/machine.h"
 
 namespace quire {
 namespace {
@@ -17,14 +17,6 @@ constexpr int kMaxThreads = 1024;
 
 // Upper end of what Tokenizer::memory_bytes reports per entry, on vocabularies of 49,152 to 262,144 tokens.
 constexpr int64_t kTokenizerBytesPerToken = 48;
-
-// The number a one-line file holds; -1 where there is none ("max", or no such file).
-int64_t read_number(const char* path) {
-  std::ifstream file(path);
-  int64_t value = -1;
-  file >> value;
-  return file ? value : -1;
-}
 
 // The number behind `name` in a file of lines "NAME NUMBER kB"; 0 where there is none.
 int64_t read_kib(const char* path, std::string_view name) {
@@ -72,7 +64,7 @@ Result<CpuDeviceOptions> device_options(const ModelOptions& options) {
       device.isa = CpuDeviceOptions::Isa::kAvx512;
       break;
   }
-  device.threads = options.threads == 0 ? ThreadPool::usable_cores() : options.threads;
+  device.threads = options.threads == 0 ? usable_cores() : options.threads;
   device.adapt_threads = options.adapt_threads;
   switch (options.attention) {
     case Attention::kFlash:
@@ -141,13 +133,5 @@ KvCacheConfig kv_cache_config(const ModelConfig& config, const std::vector<int64
 int64_t tokenizer_bytes(int64_t vocab_size) { return vocab_size * kTokenizerBytesPerToken; }
 
 int64_t anonymous_memory_bytes() { return read_kib("/proc/self/status", "RssAnon:") * 1024; }
-
-int64_t available_memory_bytes() {
-  int64_t available = read_kib("/proc/meminfo", "MemAvailable:") * 1024;
-  const int64_t limit = read_number("/sys/fs/cgroup/memory.max");
-  const int64_t current = read_number("/sys/fs/cgroup/memory.current");
-  if (limit >= 0 && current >= 0) available = std::min(available, std::max<int64_t>(limit - current, 0));
-  return available;
-}
 
 }  // namespace quire

@@ -45,7 +45,4 @@ int64_t tokenizer_bytes(int64_t vocab_size);
 // Anonymous memory that this process holds now; 0 where the system does not tell.
 int64_t anonymous_memory_bytes();
 
-// MemAvailable, or what the cgroup leaves, whichever is less.
-int64_t available_memory_bytes();
-
 }  // namespace quire

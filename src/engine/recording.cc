@@ -193,6 +193,7 @@ Result<RecordingReader> RecordingReader::open(const std::string& path) {
   const auto bytes = file.bytes();
   if (bytes.size() > 2 * kMostRecordedBytes) return corrupt(path + ": is larger than any recording");
   std::string owned(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  QUIRE_RETURN_IF_ERROR(file.unchanged());
   Result<RecordingReader> reader = over(owned);
   if (!reader.ok()) return Status(reader.status().code(), path + ": " + reader.status().message());
   const size_t read = owned.size() - reader->rest_.size();

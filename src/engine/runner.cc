@@ -26,7 +26,7 @@ Result<StepResult> Runner::run(const StepPlan& plan, const StepSampling& samplin
       rows.page_tables.push_back(plan.page_table(i, g).data());
   }
   input.tokens = plan.tokens;
-  model_->forward(input);
+  QUIRE_RETURN_IF_ERROR(model_->forward(input));
   return sampler_.sample(plan, sampling, *this);
 }
 

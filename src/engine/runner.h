@@ -27,7 +27,7 @@ class Runner final : public Executor, private LogitSource {
   }
 
   int64_t vocab_size() const override { return model_->config().vocab_size; }
-  // Fails on plans that save or load pages: no page store is attached.
+  // Fails on plans that save or load pages, as no page store is attached, and as Model::forward does.
   Result<StepResult> run(const StepPlan& plan, const StepSampling& sampling) override;
 
   const Model& model() const { return *model_; }

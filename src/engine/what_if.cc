@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/machine.h"
 #include "engine/model_setup.h"
 #include "engine/runner.h"
 #include "model/kv_store.h"

@@ -118,8 +118,8 @@ class Evaluator {
 
   Status take_step(const Step& step) {
     const Clock::time_point start = Clock::now();
-    if (reference_ != nullptr) forward(*reference_->model, step);
-    for (const EvalModel& candidate : candidates_) forward(*candidate.model, step);
+    if (reference_ != nullptr) QUIRE_RETURN_IF_ERROR(forward(*reference_->model, step));
+    for (const EvalModel& candidate : candidates_) QUIRE_RETURN_IF_ERROR(forward(*candidate.model, step));
     result_.forward_seconds += seconds_since(start);
 
     std::vector<ScoredRow> rows;
@@ -138,7 +138,7 @@ class Evaluator {
     return {};
   }
 
-  void forward(Model& model, const Step& step) {
+  Status forward(Model& model, const Step& step) {
     StepInput input;
     for (int64_t w = 0; w < step.windows; ++w) {
       const int32_t* pages = pages_.data() + w * pages_per_window_;
@@ -148,7 +148,7 @@ class Evaluator {
       const auto tokens = text_.tokens_of(step.first_window + w);
       input.tokens.insert(input.tokens.end(), tokens.begin() + step.begin, tokens.begin() + step.end);
     }
-    model.forward(input);
+    return model.forward(input);
   }
 
   // At most kSliceRows rows of the last step.

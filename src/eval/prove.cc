@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "base/machine.h"
 #include "engine/loaded_model.h"
-#include "engine/model_setup.h"
 #include "eval/evaluate.h"
 #include "eval/subject.h"
 #include "formats/store_notes.h"

@@ -73,6 +73,23 @@ const TensorRef* Checkpoint::find(std::string_view canonical_name) const {
   return found != index_by_name_.end() ? &tensors_[found->second] : nullptr;
 }
 
+Status Checkpoint::unchanged() const {
+  for (const MappedFile* file : mapped_) QUIRE_RETURN_IF_ERROR(file->unchanged());
+  return {};
+}
+
+std::string Checkpoint::file_versions() const {
+  std::string versions;
+  for (const MappedFile* file : mapped_) versions += "file " + file->path() + " " + file->version() + "\n";
+  return versions;
+}
+
+void Checkpoint::add_file(const MappedFile& file) {
+  file_bytes_ += static_cast<int64_t>(file.bytes().size());
+  files_.push_back(file.path());
+  mapped_.push_back(&file);
+}
+
 void Checkpoint::set_tensors(std::vector<TensorRef> tensors) {
   tensors_ = std::move(tensors);
   index_by_name_.clear();

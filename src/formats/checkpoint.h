@@ -11,7 +11,8 @@
 // interleaved rope (TensorRef::row maps back to rotate-half order), Hugging Face stores Gemma's norms as w of
 // (1 + w) (TensorRef::decode_f32 adds the one).
 //
-// Thread: immutable after open, readable from any thread. The files must not be truncated while mapped.
+// Thread: immutable after open, readable from any thread. Files that others truncate or overwrite in the meantime give
+// wrong values, and no error, so whoever has read tensors asks unchanged() before anything is made of them.
 #pragma once
 
 #include <array>
@@ -26,6 +27,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/status.h"
 #include "formats/hparams.h"
 #include "formats/quantized_linear.h"
@@ -95,6 +97,13 @@ class Checkpoint {
   std::span<const std::string> files() const { return files_; }  // paths of those that hold tensors
   virtual std::string_view format() const = 0;                   // "GGUF v3" or "safetensors"
 
+  // Whether files() still are what they were when they were opened (MappedFile::unchanged); the message names the one at
+  // fault. A system call a file.
+  Status unchanged() const;
+  // What tells these files from others, and from what they were before somebody changed them: a line for each, with name,
+  // size and time of the last change.
+  std::string file_versions() const;
+
   // GGUF only: the value of a metadata key; null when absent, or for other formats.
   virtual const MetaValue* meta(std::string_view key) const = 0;
   // Hugging Face only: the text of "config.json", "tokenizer.json", "tokenizer_config.json",
@@ -104,6 +113,8 @@ class Checkpoint {
  protected:
   // Takes the tensors and makes them findable; names must be distinct.
   void set_tensors(std::vector<TensorRef> tensors);
+  // Counts a file that holds tensors, which must stay where it is.
+  void add_file(const MappedFile& file);
 
   Hparams hparams_;
   std::vector<TensorRef> tensors_;
@@ -114,6 +125,7 @@ class Checkpoint {
   std::vector<std::string> files_;
 
  private:
+  std::vector<const MappedFile*> mapped_;                       // files_
   std::unordered_map<std::string_view, size_t> index_by_name_;  // keys point into tensors_
 };
 

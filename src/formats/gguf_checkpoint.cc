@@ -67,12 +67,11 @@ class GgufCheckpoint final : public Checkpoint {
     auto checkpoint = std::make_unique<GgufCheckpoint>();
     checkpoint->path_ = path;
     checkpoint->parts_ = std::move(parts);
-    for (const GgufFile& part : checkpoint->parts_) {
-      checkpoint->file_bytes_ += static_cast<int64_t>(part.file.bytes().size());
-      checkpoint->files_.push_back(part.file.path());
-    }
+    for (const GgufFile& part : checkpoint->parts_) checkpoint->add_file(part.file);
     if (wanted == CheckpointParts::kAll) {
-      QUIRE_RETURN_IF_ERROR(checkpoint->load());
+      const Status loaded = checkpoint->load();
+      QUIRE_RETURN_IF_ERROR(checkpoint->unchanged());
+      QUIRE_RETURN_IF_ERROR(loaded);
     } else {
       QUIRE_ASSIGN_OR_RETURN(checkpoint->hparams_, read_gguf_vocabulary_hparams(checkpoint->metadata()));
     }

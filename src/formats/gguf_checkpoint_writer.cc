@@ -157,6 +157,7 @@ class GgufCheckpointWriter final : public CheckpointWriter {
     for (const auto& [key, value] : file.entries) {
       if (!is_of_the_source(key)) entries.push_back({std::string(key), std::string(value)});
     }
+    QUIRE_RETURN_IF_ERROR(file.file.unchanged());
     return entries;
   }
 

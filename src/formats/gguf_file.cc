@@ -369,7 +369,9 @@ class Parser {
 Result<GgufFile> GgufFile::open(const std::string& path, bool with_tensors) {
   QUIRE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   GgufFile gguf{std::move(file), 0, {}, {}, {}};
-  QUIRE_RETURN_IF_ERROR(Parser(gguf).parse(with_tensors));
+  const Status parsed = Parser(gguf).parse(with_tensors);
+  QUIRE_RETURN_IF_ERROR(gguf.file.unchanged());  // first: it may be why
+  QUIRE_RETURN_IF_ERROR(parsed);
   return gguf;
 }
 

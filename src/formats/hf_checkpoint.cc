@@ -51,7 +51,9 @@ Result<std::string> read_text(const std::string& path, size_t max_bytes) {
     return out_of_range(path + ": has " + std::to_string(bytes.size()) + " bytes; at most " +
                         std::to_string(max_bytes) + " are read");
   }
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  QUIRE_RETURN_IF_ERROR(file.unchanged());
+  return text;
 }
 
 // The safetensors files of a checkpoint, in the order of their names.
@@ -106,7 +108,9 @@ class HfCheckpoint final : public Checkpoint {
     checkpoint->path_ = directory;
     QUIRE_RETURN_IF_ERROR(checkpoint->read_documents());
     if (wanted == CheckpointParts::kAll) {
-      QUIRE_RETURN_IF_ERROR(checkpoint->load());
+      const Status loaded = checkpoint->load();
+      QUIRE_RETURN_IF_ERROR(checkpoint->unchanged());
+      QUIRE_RETURN_IF_ERROR(loaded);
     } else {
       QUIRE_ASSIGN_OR_RETURN(checkpoint->hparams_, read_hf_vocabulary_hparams(checkpoint->config_texts()));
     }
@@ -143,8 +147,7 @@ class HfCheckpoint final : public Checkpoint {
     QUIRE_ASSIGN_OR_RETURN(parts_, open_weights(path_));
     std::vector<TensorRef> found;
     for (const SafetensorsFile& file : parts_) {
-      file_bytes_ += static_cast<int64_t>(file.file.bytes().size());
-      files_.push_back(file.file.path());
+      add_file(file.file);
       for (const SafetensorsEntry& entry : file.tensors) QUIRE_RETURN_IF_ERROR(add_tensor(file, entry, family, &found));
     }
     QUIRE_RETURN_IF_ERROR(add_quantized(family, &found));

@@ -173,8 +173,10 @@ class HfCheckpointWriter final : public CheckpointWriter {
       if (!std::filesystem::exists(from, error)) continue;
       QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(from));
       const auto bytes = file.bytes();
-      QUIRE_RETURN_IF_ERROR(write_text_file(directory_.file(std::string(name)),
-                                            {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+      const Status written = write_text_file(directory_.file(std::string(name)),
+                                             {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      QUIRE_RETURN_IF_ERROR(file.unchanged());
+      QUIRE_RETURN_IF_ERROR(written);
     }
     return {};
   }

@@ -232,6 +232,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   SafetensorsFile out{std::move(file), {}};
   const Status status = parse(out);
+  QUIRE_RETURN_IF_ERROR(out.file.unchanged());  // first: it may be why
   if (!status.ok()) return Status(status.code(), path + ": " + status.message());
   return out;
 }

@@ -40,10 +40,10 @@ Status Model::allocate(const ModelLimits& limits) {
   QUIRE_ASSIGN_OR_RETURN(kv_, KvStore::create(config_, *device_, limits.kv_pages, limits.touch_kv));
   QUIRE_ASSIGN_OR_RETURN(work_, Workspace::create(config_, linear_readers(config_, checkpoint_, limits.weights.head),
                                                   limits.workspace, *device_));
-  return {};
+  return checkpoint_.unchanged();  // rope tables came from it
 }
 
-void Model::forward(const StepInput& input) {
+Status Model::forward(const StepInput& input) {
   int64_t rows = 0;
   spans_.assign(config_.kv_groups.size(), {});
   for (const SequenceRows& sequence : input.sequences) {
@@ -62,7 +62,7 @@ void Model::forward(const StepInput& input) {
   if (input.hidden_in != nullptr) {
     std::copy_n(input.hidden_in, rows * config_.hidden, work_.x);
   } else {
-    embed(input, rows);
+    QUIRE_RETURN_IF_ERROR(embed(input, rows));
   }
   fill_rope(input, rows);
   const auto first = static_cast<size_t>(input.first_layer);
@@ -72,9 +72,10 @@ void Model::forward(const StepInput& input) {
   }
   for (size_t i = first; i < last; ++i) run_layer(i, i + 1 == last, rows);
   if (input.hidden_out != nullptr) std::copy_n(work_.x, rows * config_.hidden, input.hidden_out);
+  return {};
 }
 
-void Model::embed(const StepInput& input, int64_t rows) {
+Status Model::embed(const StepInput& input, int64_t rows) {
   device_->parallel(rows, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* x = work_.x + row * config_.hidden;
@@ -83,6 +84,7 @@ void Model::embed(const StepInput& input, int64_t rows) {
       for (int64_t i = 0; i < config_.hidden; ++i) x[i] *= config_.embedding_scale;
     }
   });
+  return checkpoint_.unchanged();
 }
 
 void Model::fill_rope(const StepInput& input, int64_t rows) {
@@ -146,21 +148,23 @@ Result<std::vector<float>> Model::measure_k_factors(std::span<const std::vector<
   KvObservations seen(config_);
   const std::vector<float> factors = std::exchange(k_factors_, {});
   observed_ = &seen;
+  Status computed;
   std::vector<int32_t> pages(static_cast<size_t>((kv_tokens() + kPageTokens - 1) / kPageTokens));
   std::iota(pages.begin(), pages.end(), 0);
   const std::vector<const int32_t*> tables(config_.kv_groups.size(), pages.data());
   for (const std::vector<int32_t>& passage : passages) {
     const int64_t tokens = std::min(static_cast<int64_t>(passage.size()), kv_tokens());
-    for (int64_t first = 0; first < tokens; first += work_.limits.max_rows) {
+    for (int64_t first = 0; first < tokens && computed.ok(); first += work_.limits.max_rows) {
       const int64_t rows = std::min(work_.limits.max_rows, tokens - first);
       StepInput input;
       input.sequences.push_back({.rows = rows, .first_position = first, .page_tables = tables});
       input.tokens.assign(passage.begin() + first, passage.begin() + first + rows);
-      forward(input);
+      computed = forward(input);
     }
   }
   observed_ = nullptr;
   k_factors_ = factors;
+  QUIRE_RETURN_IF_ERROR(computed);
   return choose_k_factors(config_, seen);
 }
 
@@ -180,7 +184,7 @@ Result<double> Model::head_divergence(std::span<const int32_t> tokens) {
   input.sequences.push_back(
       {.rows = rows, .page_tables = std::vector<const int32_t*>(config_.kv_groups.size(), pages.data())});
   input.tokens.assign(tokens.begin(), tokens.begin() + rows);
-  forward(input);
+  QUIRE_RETURN_IF_ERROR(forward(input));
   std::vector<float> p(static_cast<size_t>(config_.vocab_size));
   std::vector<float> q(p.size());
   double total = 0;

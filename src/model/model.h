@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -41,8 +42,9 @@ class Model {
   static Result<std::unique_ptr<Model>> share(const Model& owner, std::unique_ptr<Device> device,
                                               const ModelLimits& limits);
 
-  // Runs a step; its rows are at most limits.workspace.max_rows. Cannot fail: what could was checked at load.
-  void forward(const StepInput& input);
+  // Runs a step; its rows are at most limits.workspace.max_rows. Fails only where the checkpoint's files, from which it reads
+  // embeddings, are no longer what was loaded (Checkpoint::unchanged): nothing of the step counts then.
+  Status forward(const StepInput& input);
 
   // Logits of rows of the last step, which must have run to the last layer: out [rows.size()][vocab]. At most
   // limits.workspace.max_rows at a time.
@@ -64,6 +66,7 @@ class Model {
   std::span<const float> k_factors() const { return k_factors_; }
 
   bool weights_from_packed_file() const { return weights_.from_packed_file; }
+  const std::vector<std::string>& weight_notes() const { return weights_.notes; }
 
   // The device's threads, for host work between steps.
   void parallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) { device_->parallel(count, body); }
@@ -76,7 +79,7 @@ class Model {
   Model(const Checkpoint& checkpoint, const ModelConfig& config, std::unique_ptr<Device> device);
   Status allocate(const ModelLimits& limits);
 
-  void embed(const StepInput& input, int64_t rows);
+  Status embed(const StepInput& input, int64_t rows);
   void fill_rope(const StepInput& input, int64_t rows);
   void head(const LinearWeight& weight, std::span<const int32_t> rows, float* out);
   void run_layer(size_t index, bool last, int64_t rows);

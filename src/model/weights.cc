@@ -80,6 +80,13 @@ ModelWeights empty_weights(const ModelConfig& config) {
   return weights;
 }
 
+// Writes the packed file; what became of it.
+std::string keep(const PackedFile& file, const WeightOptions& options, const ModelWeights& weights, Device& device) {
+  const Status kept = file.write(device, weights.memory);
+  if (kept.ok()) return "packed weights kept in " + options.packed_file;
+  return kept.message() + "; going on without a pack cache (see --pack-cache)";
+}
+
 }  // namespace
 
 LinearSource linear_source(const TensorRef& tensor) {
@@ -127,8 +134,14 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
   QUIRE_ASSIGN_OR_RETURN(weights.memory, Buffer::allocate(total, "the weights"));
   std::optional<PackedFile> file;
   if (!options.packed_file.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(file, PackedFile::of(options.packed_file, checkpoint, options.head, device.sizes()));
-    QUIRE_ASSIGN_OR_RETURN(weights.from_packed_file, file->read(device, weights.memory));
+    file.emplace(options.packed_file, checkpoint, options.head, device.sizes());
+    PackedFile::Reading reading = file->read(device, weights.memory);
+    weights.from_packed_file = reading.filled;
+    if (!reading.note.empty()) {
+      weights.notes.push_back(std::move(reading.note));
+      // Packing leaves gaps as they are, and they are zero.
+      QUIRE_ASSIGN_OR_RETURN(weights.memory, Buffer::allocate(total, "the weights"));
+    }
   }
   const bool packed = weights.from_packed_file;
   Arena arena(weights.memory.data());
@@ -157,10 +170,13 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
         if (!packed) tensor->decode_f32(0, tensor->rows(), values);
         vector = values;
       });
+  QUIRE_RETURN_IF_ERROR(checkpoint.unchanged());  // first: it may be why
   QUIRE_RETURN_IF_ERROR(checked);
   QUIRE_CHECK(arena.used() == total);
   weights.embedding = checkpoint.find("token_embd.weight");
-  if (file.has_value() && !packed) QUIRE_RETURN_IF_ERROR(file->write(weights.memory));
+  if (file.has_value())
+    weights.notes.push_back(packed ? "weights copied from " + options.packed_file
+                                   : keep(*file, options, weights, device));
   return weights;
 }
 

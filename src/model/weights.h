@@ -43,6 +43,8 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   Buffer memory;
   bool from_packed_file = false;
+  // Sentences for people: what became of WeightOptions::packed_file.
+  std::vector<std::string> notes;
 };
 
 struct WeightOptions {
@@ -61,7 +63,8 @@ int64_t weight_bytes(const ModelConfig& config, const Checkpoint& checkpoint, st
                      const DeviceSizes& sizes);
 
 // Packs every matrix, or reads what an earlier load packed; `progress` receives the fraction done. The checkpoint has been
-// validated against its Hparams, the head by check_head.
+// validated against its Hparams, the head by check_head. A packed file that cannot be read or written is a note; a
+// checkpoint whose files change meanwhile is an error.
 Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& checkpoint, const WeightOptions& options,
                                   Device& device, const std::function<void(double)>& progress);
 

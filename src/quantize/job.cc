@@ -13,7 +13,9 @@ namespace {
 std::string work_path(const QuantizeJob& job) { return job.out + ".work"; }
 
 Status write_decoded(const QuantizeJob& job, const TensorRef& tensor, CheckpointWriter& writer) {
-  QUIRE_RETURN_IF_ERROR(check_codes(tensor, job.device, job.checkpoint.path()));
+  const Status codes = check_codes(tensor, job.device, job.checkpoint.path());
+  QUIRE_RETURN_IF_ERROR(job.checkpoint.unchanged());
+  QUIRE_RETURN_IF_ERROR(codes);
   const int64_t k = tensor.columns();
   std::vector<float> values(static_cast<size_t>(tensor.rows() * k));
   if (tensor.rank == 1) {
@@ -23,6 +25,7 @@ Status write_decoded(const QuantizeJob& job, const TensorRef& tensor, Checkpoint
       tensor.decode_f32(begin, end - begin, values.data() + begin * k);
     });
   }
+  QUIRE_RETURN_IF_ERROR(job.checkpoint.unchanged());
   return writer.write_values(tensor.name, values);
 }
 
@@ -34,6 +37,7 @@ Status write_kept(const QuantizeJob& job, const TensorRef& tensor, CheckpointWri
   const int64_t stride = row_bytes(tensor.dtype, tensor.columns());
   std::vector<std::byte> rows(static_cast<size_t>(tensor.rows() * stride));
   for (int64_t row = 0; row < tensor.rows(); ++row) std::copy_n(tensor.row(row), stride, rows.data() + row * stride);
+  QUIRE_RETURN_IF_ERROR(job.checkpoint.unchanged());
   return writer.write_blocks(tensor.name, rows);
 }
 
@@ -92,8 +96,10 @@ Result<size_t> quantize_layers(const QuantizeJob& job, const QuantizeProgress& p
       progress.show("layer " + std::to_string(layer + 1) + " of " + std::to_string(layers),
                     static_cast<double>(layer - done_before) / static_cast<double>(layers - done_before));
     }
-    QUIRE_ASSIGN_OR_RETURN(const QuantizedLayer result, quantizer->quantize(layer));
-    QUIRE_RETURN_IF_ERROR(work.store(layer, result, quantizer->residual()));
+    const Result<QuantizedLayer> result = quantizer->quantize(layer);
+    QUIRE_RETURN_IF_ERROR(job.checkpoint.unchanged());  // first: it may be why
+    QUIRE_RETURN_IF_ERROR(result.status());
+    QUIRE_RETURN_IF_ERROR(work.store(layer, *result, quantizer->residual()));
   }
   return done_before;
 }
@@ -125,6 +131,7 @@ Result<QuantizeOutcome> run_quantize_job(const QuantizeJob& job, const QuantizeP
   for (const TensorRef& tensor : job.checkpoint.tensors()) {
     if (!tensor.name.starts_with("blk.")) QUIRE_RETURN_IF_ERROR(write_kept(job, tensor, *outcome.writer));
   }
+  QUIRE_RETURN_IF_ERROR(job.checkpoint.unchanged());
   return outcome;
 }
 

@@ -88,6 +88,7 @@ Result<std::unique_ptr<LayerWalk>> LayerWalk::create(const Checkpoint& checkpoin
     a->set_rows(walk->length_);
   walk->embed(checkpoint, sequences);
   walk->fill_rope(checkpoint, config);
+  QUIRE_RETURN_IF_ERROR(checkpoint.unchanged());
   return walk;
 }
 

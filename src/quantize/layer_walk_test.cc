@@ -50,7 +50,7 @@ std::vector<float> forward(const TinyModel& model, bool f32, const std::vector<i
                             .page_tables = std::vector<const int32_t*>(model.config.kv_groups.size(), table.data())});
   step.tokens = ids;
   step.hidden_out = out.data();
-  (*loaded)->forward(step);
+  EXPECT_TRUE((*loaded)->forward(step).ok());
   return out;
 }
 

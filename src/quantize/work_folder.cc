@@ -122,10 +122,11 @@ Result<WorkFolder> WorkFolder::open(const std::string& path, const std::string& 
   }
   const Result<MappedFile> stored = MappedFile::open(path + kSettingsFile);
   if (!stored.ok()) return folder.damaged(stored.status());
-  const std::string_view before(reinterpret_cast<const char*>(stored->bytes().data()), stored->bytes().size());
+  const std::string before(reinterpret_cast<const char*>(stored->bytes().data()), stored->bytes().size());
+  if (const Status status = stored->unchanged(); !status.ok()) return folder.damaged(status);
   if (before != settings) {
     return invalid_argument(path + " holds the unfinished work of a run with other settings or another input (" +
-                            quote(before.substr(0, before.find('\n'))) +
+                            quote(std::string_view(before).substr(0, before.find('\n'))) +
                             "); repeat that one to go on with it, or remove the folder to start anew");
   }
   while (std::filesystem::exists(layer_file(path, folder.layers_))) ++folder.layers_;
@@ -172,6 +173,7 @@ Result<QuantizedLayer> WorkFolder::load(size_t layer) const {
       return damaged(corrupt(path + ": tensor " + quote(entry.name) + " is not one of a layer"));
     read_linear(result.linears[index], std::string_view(entry.name).substr(dot + 1), entry);
   }
+  if (const Status status = file->file.unchanged(); !status.ok()) return damaged(status);
   return result;
 }
 
@@ -182,6 +184,7 @@ Status WorkFolder::load_residual(std::span<float> out) const {
   if (file->tensors.size() != 1 || file->tensors[0].bytes != static_cast<int64_t>(out.size_bytes()))
     return damaged(corrupt(path + ": not the residual stream of this text"));
   std::memcpy(out.data(), file->tensors[0].data, out.size_bytes());
+  if (const Status status = file->file.unchanged(); !status.ok()) return damaged(status);
   if (!std::ranges::all_of(out, [](float value) { return std::isfinite(value); }))
     return damaged(corrupt(path + ": holds an infinity or NaN"));
   return {};

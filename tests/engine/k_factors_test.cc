@@ -135,7 +135,7 @@ Quality compare(TestModel& exact, TestModel& int8, std::span<const int32_t> ids)
                                 .first_position = static_cast<int64_t>(first),
                                 .page_tables = model->page_tables(0)});
       step.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-      model->model().forward(step);
+      EXPECT_TRUE(model->model().forward(step).ok());
     }
     for (size_t at = 0; at < rows; at += kBlock) {
       std::vector<int32_t> wanted(std::min(kBlock, rows - at));

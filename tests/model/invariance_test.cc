@@ -73,7 +73,7 @@ class RandomSteps {
     std::vector<float> out(rows.size() * vocab);
     std::vector<int32_t> wanted(rows.size());
     std::iota(wanted.begin(), wanted.end(), 0);
-    model_.model().forward(input);
+    EXPECT_TRUE(model_.model().forward(input).ok());
     model_.model().logits(wanted, out.data());
     for (size_t i = 0; i < rows.size(); ++i) {
       std::copy_n(out.begin() + static_cast<int64_t>(i * vocab), vocab,
@@ -274,12 +274,12 @@ TEST(LayerRange, StagesComposeExactly) {
   stage.tokens = ids;
   stage.last_layer = 2;
   stage.hidden_out = hidden.data();
-  (*model)->model().forward(stage);
+  ASSERT_TRUE((*model)->model().forward(stage).ok());
   stage.hidden_in = hidden.data();
   stage.hidden_out = nullptr;
   stage.first_layer = 2;
   stage.last_layer = -1;
-  (*model)->model().forward(stage);
+  ASSERT_TRUE((*model)->model().forward(stage).ok());
   (*model)->model().logits(std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6}, got.data());
   expect_same_bits(got, want, (*model)->vocab(), "two stages");
 }

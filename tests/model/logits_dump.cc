@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "support/test_model.h"
 
 namespace quire {
@@ -63,7 +64,7 @@ class Steps {
     std::vector<int32_t> rows(step_.tokens.size());
     std::iota(rows.begin(), rows.end(), 0);
     std::vector<float> logits(rows.size() * static_cast<size_t>(test_.vocab()));
-    test_.model().forward(step_);
+    QUIRE_CHECK(test_.model().forward(step_).ok());
     test_.model().logits(rows, logits.data());
     hash_.add(logits);
     step_ = StepInput();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace quire {
 
 const char* isa_name(CpuDeviceOptions::Isa isa) {
@@ -79,7 +81,7 @@ std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t first
                               .first_position = first_position + static_cast<int64_t>(first),
                               .page_tables = page_tables(sequence)});
     step.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    model_->forward(step);
+    QUIRE_CHECK(model_->forward(step).ok());
     std::vector<int32_t> wanted(rows);
     std::iota(wanted.begin(), wanted.end(), 0);
     model_->logits(wanted, out.data() + first * static_cast<size_t>(vocab()));
@@ -98,7 +100,7 @@ std::vector<float> TestModel::next_logprobs(std::span<const int32_t> ids) {
                               .first_position = static_cast<int64_t>(first),
                               .page_tables = page_tables(0)});
     step.tokens.assign(ids.begin() + static_cast<int64_t>(first), ids.begin() + static_cast<int64_t>(first + rows));
-    model_->forward(step);
+    QUIRE_CHECK(model_->forward(step).ok());
     for (size_t at = 0; at < rows; at += kBlock) {
       std::vector<int32_t> wanted(std::min(kBlock, rows - at));
       std::iota(wanted.begin(), wanted.end(), static_cast<int32_t>(at));
