@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "base/check.h"
 
@@ -95,10 +96,8 @@ Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
   spec.priority = request.priority;
   spec.salt = request.cache_salt;
   spec.prompt_logits = request.prompt_logprobs;
-  QUIRE_ASSIGN_OR_RETURN(const SequenceId first_id, scheduler_->submit(std::move(spec), now_ns));
 
   auto live = std::make_unique<LiveRequest>();
-  live->first_id = first_id;
   live->submitted_ns = now_ns;
   live->on_event = std::move(on_event);
   for (int32_t j = 0; j < request.choices; ++j) {
@@ -108,9 +107,18 @@ Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
   }
   live->open_choices = request.choices;
   live->request = std::move(request);
-  observer_.request_queued(live->request.id, now_ns, prompt);
-  branches_[first_id] = {live.get(), 0};
-  requests_.emplace(live->request.id, std::move(live));
+  QUIRE_ASSIGN_OR_RETURN(live->first_id, scheduler_->submit(std::move(spec), now_ns));
+  LiveRequest& added = *live;
+  try {
+    branches_[added.first_id] = {&added, 0};
+    requests_.emplace(added.request.id, std::move(live));
+    observer_.request_queued(added.request.id, now_ns, prompt);
+  } catch (...) {  // out of memory: it has never come
+    branches_.erase(added.first_id);
+    scheduler_->cancel(added.first_id);
+    requests_.erase(added.request.id);
+    throw;
+  }
   return {};
 }
 
@@ -167,7 +175,7 @@ bool EngineCore::step(const std::function<int64_t()>& clock) {
   note_plan(plan, start_ns);
   const bool working = !plan.empty();
   if (working) {
-    Result<StepResult> result = executor_.run(plan, sampling_of(plan));
+    Result<StepResult> result = run_step(plan);
     if (result.ok()) sampling_.ended.clear();  // it has heard of them
     const int64_t end_ns = clock();
     apply_withdrawals(end_ns);
@@ -188,6 +196,15 @@ bool EngineCore::step(const std::function<int64_t()>& clock) {
   }
   update_gauges();
   return working;
+}
+
+// What a step needs most memory for; without it the step fails like any other.
+Result<StepResult> EngineCore::run_step(const StepPlan& plan) {
+  try {
+    return executor_.run(plan, sampling_of(plan));
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("out of memory");  // short enough to need none itself
+  }
 }
 
 void EngineCore::note_plan(const StepPlan& plan, int64_t now_ns) {

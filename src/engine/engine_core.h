@@ -79,6 +79,7 @@ class EngineCore {
   void expire(int64_t now_ns);
   void note_plan(const StepPlan& plan, int64_t now_ns);
   const StepSampling& sampling_of(const StepPlan& plan);
+  Result<StepResult> run_step(const StepPlan& plan);
   void fail_step(const StepPlan& plan, const Status& why, int64_t now_ns);
   void commit_step(const StepPlan& plan, StepResult& result, int64_t step_ns, int64_t now_ns);
   // Delivers what the sequence was sampled and cuts it to what belongs to the text; returns whether it ends the choice.
