@@ -49,6 +49,15 @@ Refusal refusal_of(const error_code& error, const HttpLimits& limits) {
   return {400, "not a request of HTTP/1.1: " + error.message()};
 }
 
+// RFC 9112, 6.3: with any other coding nobody can say where the request ends, and what a proxy takes for its body would be
+// read as a request.
+bool end_is_known(const HttpRequest& request, bool is_http11) {
+  const size_t codings = request.count("transfer-encoding");
+  if (codings == 0) return true;
+  return codings == 1 && is_http11 && request.count("content-length") == 0 &&
+         equals_ignoring_case(request.header("transfer-encoding"), "chunked");
+}
+
 class SocketConnection : public Connection, public std::enable_shared_from_this<SocketConnection> {
  public:
   SocketConnection(asio::io_context& io, int fd, std::string peer, ConnectionHost& host)
@@ -264,6 +273,12 @@ asio::awaitable<bool> SocketConnection::serve_one() {
   const AnswerForm form{.chunked = is_http11,
                         .head_only = request.method == "HEAD",
                         .keep_alive = parser.keep_alive() && !host_.draining};
+  if (!end_is_known(request, is_http11)) {
+    co_await refuse_and_close(host_.handler->error(
+        400,
+        "the only transfer coding that is understood is 'chunked', once, in HTTP/1.1 and without a Content-Length"));
+    co_return false;
+  }
   if (std::optional<HttpResponse> refusal = check_header(request, is_http11)) {
     if (!parser.is_done() || !form.keep_alive || host_.draining) {
       co_await refuse_and_close(std::move(*refusal));
