@@ -2,7 +2,8 @@
 """Runs every test of the project on what './dev' has built, and closes with one line 'N passed, N failed'.
 
 Suites: the checks of the sources (tools/), the unit tests (ctest, each TEST counted), the end-to-end scripts
-(tests/e2e) and, with --full, the slow scripts (tests/full) and the unit tests under the sanitizers. --quick keeps to
+(tests/e2e) and, with --full, the slow scripts (tests/full), the unit tests under the sanitizers, and the fuzz targets
+for a minute each (tools/fuzz.py). --quick keeps to
 the checks and to the unit tests that SLOW_TESTS does not name.
 A script passes with exit status 0 and is skipped with 77; one that closes with a line 'N passed, N failed' of its own
 is counted by that line. Scripts find the program in QUIRE_BIN and the models in the folder QUIRE_MODELS.
@@ -20,6 +21,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import fuzz
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = 77
@@ -191,8 +194,29 @@ def scripts(folder: str, environment: dict, limit_s: int) -> Tally:
     return tally
 
 
+def fuzzing(seconds: int) -> Tally:
+    """Each fuzz target with each compiler; what happened is said as it happens."""
+    total = Tally()
+    print(f"[info] fuzzing: {len(fuzz.target_names())} targets, {seconds} s each, {fuzz.AT_A_TIME} at a time", flush=True)
+
+    def tell(outcome: fuzz.Outcome, took: float) -> None:
+        tally = Tally(**{outcome.verdict: 1})
+        if outcome.verdict == "skipped":
+            tally.reasons.append((outcome.text, outcome.name))
+        if outcome.verdict == "failed":
+            quote(outcome.text)
+        said = f"fuzz: {outcome.name}" + (f", {outcome.text}" if outcome.verdict == "passed" else "")
+        announce(said, tally, time.monotonic() - took)
+        total.add(tally)
+
+    fuzz.run_all(seconds, tell)
+    return total
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the project's tests.")
+    parser.add_argument("--fuzz-seconds", type=int, default=fuzz.seconds_by_default(),
+                        help="with --full: for each fuzz target (60, or QUIRE_FUZZ_SECONDS)")
     tier = parser.add_mutually_exclusive_group()
     tier.add_argument("--full", action="store_true", help="also the slow scripts and the sanitizer builds")
     tier.add_argument("--quick", action="store_true", help="only the checks of the sources and the fast unit tests")
@@ -213,6 +237,7 @@ def main() -> int:
         without_models = {name: value for name, value in environment.items() if name != "QUIRE_MODELS"}
         for preset in ("asan", "tsan"):
             total.add(unit_tests(preset, without_models))
+        total.add(fuzzing(arguments.fuzz_seconds))
     list_skipped(total)
     print(total, flush=True)
     return 1 if total.failed else 0

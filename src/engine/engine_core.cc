@@ -104,17 +104,18 @@ Status EngineCore::submit(Request request, OnEvent on_event, int64_t now_ns) {
   live->on_event = std::move(on_event);
   live->open_choices = request.choices;
   live->request = std::move(request);
-  // What needs much memory is there by now; the scheduler takes the request last.
-  const auto [entry, added] = requests_.emplace(live->request.id, std::move(live));
-  LiveRequest& submitted = *entry->second;
-  const Result<SequenceId> first_id = scheduler_->submit(std::move(spec), now_ns);
-  if (!first_id.ok()) {
-    requests_.erase(entry);
-    return first_id.status();
+  QUIRE_ASSIGN_OR_RETURN(live->first_id, scheduler_->submit(std::move(spec), now_ns));
+  LiveRequest& added = *live;
+  try {
+    branches_[added.first_id] = {&added, 0};
+    requests_.emplace(added.request.id, std::move(live));
+    observer_.request_queued(added.request, now_ns);
+  } catch (...) {  // out of memory: it has never come
+    branches_.erase(added.first_id);
+    scheduler_->cancel(added.first_id);
+    requests_.erase(added.request.id);
+    throw;
   }
-  submitted.first_id = *first_id;
-  branches_[*first_id] = {&submitted, 0};
-  observer_.request_queued(submitted.request, now_ns);
   return {};
 }
 

@@ -148,13 +148,21 @@ Result<std::unique_ptr<RecordingExecutor>> RecordingExecutor::create(Executor& i
   }
   std::FILE* file = fdopen(fd, "wb");
   if (file == nullptr) {
+    const int error = errno;
     close(fd);
-    return io_error("--record " + path + ": " + std::strerror(errno));
+    unlink(path.c_str());
+    return io_error("--record " + path + ": " + std::strerror(error));
   }
   std::unique_ptr<RecordingExecutor> executor(new RecordingExecutor(inner, path, file));
-  std::fwrite(kMagic.data(), 1, kMagic.size(), file);
-  executor->write_frame(run.bytes());
-  if (!executor->why_stopped_.empty()) return io_error("--record " + executor->why_stopped_);
+  if (std::fwrite(kMagic.data(), 1, kMagic.size(), file) != kMagic.size()) {
+    executor->stop(std::strerror(errno));
+  } else {
+    executor->write_frame(run.bytes());
+  }
+  if (!executor->why_stopped_.empty()) {
+    unlink(path.c_str());  // nothing is in it
+    return io_error("--record " + executor->why_stopped_);
+  }
   return executor;
 }
 
@@ -166,13 +174,16 @@ RecordingExecutor::~RecordingExecutor() {
 void RecordingExecutor::write_frame(std::string_view bytes) {
   const auto size = static_cast<uint64_t>(bytes.size());
   if (written_ + size > kMostRecordedBytes) {
-    why_stopped_ = path_ + ": stopped at its limit of " + std::to_string(kMostRecordedBytes >> 20) + " MiB";
+    stop("stopped at its limit of " + std::to_string(kMostRecordedBytes >> 20) + " MiB");
   } else if (std::fwrite(&size, 1, sizeof size, file_) != sizeof size ||
              std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size() || std::fflush(file_) != 0) {
-    why_stopped_ = path_ + ": " + std::strerror(errno) + ": the recording ends here";
+    stop(std::string(std::strerror(errno)) + ": the recording ends here");
   }
   written_ += size + sizeof size;
-  if (why_stopped_.empty()) return;
+}
+
+void RecordingExecutor::stop(const std::string& why) {
+  why_stopped_ = path_ + ": " + why;
   std::fclose(file_);
   file_ = nullptr;
 }

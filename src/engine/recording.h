@@ -71,6 +71,7 @@ class RecordingExecutor final : public Executor {
   RecordingExecutor(Executor& inner, std::string path, std::FILE* file)
       : inner_(inner), path_(std::move(path)), file_(file) {}
   void write_frame(std::string_view bytes);
+  void stop(const std::string& why);
 
   Executor& inner_;
   std::string path_;

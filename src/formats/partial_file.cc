@@ -134,6 +134,19 @@ Status write_text_file(const std::string& path, std::string_view text) {
   return file.finish();
 }
 
+namespace {
+
+// 0 or the error. Some file systems cannot do this for a folder, and need not.
+int sync_folder(const std::string& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return errno;
+  const int error = ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+  ::close(folder);
+  return error;
+}
+
+}  // namespace
+
 Status rename_in_place(const std::string& from, const std::string& to) {
   struct stat info {};
   const bool exists = ::lstat(to.c_str(), &info) == 0;
@@ -149,15 +162,11 @@ Status rename_in_place(const std::string& from, const std::string& to) {
     }
     return io_error(from + ": cannot be renamed to " + to + ": " + std::strerror(error));
   }
-  const int folder = ::open(folder_of(to).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return io_error(folder_of(to) + ": cannot be opened: " + std::strerror(errno));
-  const int synced = ::fsync(folder);
-  const int error = errno;
-  ::close(folder);
-  // Some file systems cannot do this for a folder, and need not.
-  if (synced != 0 && error != EINVAL)
-    return io_error(folder_of(to) + ": cannot be put on the disk: " + std::strerror(error));
-  return {};
+  const int error = sync_folder(folder_of(to));
+  if (error == 0) return {};
+  // What failed must not look like what is whole.
+  ::rename(to.c_str(), from.c_str());
+  return io_error(to + ": its folder cannot be put on the disk: " + std::strerror(error));
 }
 
 }  // namespace quire

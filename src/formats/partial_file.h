@@ -46,7 +46,7 @@ class PartialFile {
 Status write_text_file(const std::string& path, std::string_view text);
 
 // Renames a file or directory; an existing file or a directory that is not empty is never replaced. Puts the new entry on
-// the disk.
+// the disk; where that fails the old name stays.
 Status rename_in_place(const std::string& from, const std::string& to);
 
 }  // namespace quire

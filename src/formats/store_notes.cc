@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/checkpoint_notes.h"
 #include "formats/gguf_file.h"
@@ -17,40 +19,71 @@
 namespace quire {
 namespace {
 
-Status write_at(const std::string& path, uint64_t offset, std::string_view bytes) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0) return io_error(path + ": cannot be written: " + std::strerror(errno));
-  const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  const bool complete = written == static_cast<ssize_t>(bytes.size()) && ::fsync(file) == 0;
-  const int error = errno;
-  ::close(file);
-  return complete ? Status() : io_error(path + ": cannot be written: " + std::strerror(error));
+// A value in the file that is to be replaced by one of the same size.
+struct Change {
+  uint64_t offset = 0;
+  std::string before;
+  std::string after;
+};
+
+// 0 or the error.
+int write_all(int file, uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return 0;
 }
 
-// Replaces the value of a key by one of the same size.
-Status replace(const GgufFile& file, const std::string& path, std::string_view key, const std::string& value) {
+// Makes all changes or, as far as the disk lets it, none.
+Status make_changes(const std::string& path, const std::vector<Change>& changes) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return io_error(path + ": cannot be written: " + std::strerror(errno));
+  int error = 0;
+  for (const Change& change : changes) {
+    if (error == 0) error = write_all(file, change.offset, change.after);
+  }
+  if (error == 0 && ::fsync(file) != 0) error = errno;
+  if (error != 0) {
+    for (const Change& change : changes) (void)write_all(file, change.offset, change.before);
+  }
+  ::close(file);
+  return error == 0 ? Status() : io_error(path + ": its notes cannot be written: " + std::strerror(error));
+}
+
+// Plans to give a key this value.
+Status plan(const GgufFile& file, std::string_view key, std::string value, std::vector<Change>& changes) {
   const auto found = std::ranges::find(file.entries, key, &GgufStoredEntry::key);
   if (found == file.entries.end() || found->value.size() != value.size()) {
-    return unsupported(path + ": has no room for \"" + std::string(key) +
-                       "\": only files that `quire quantize` wrote keep it");
+    return unsupported("has no room for \"" + std::string(key) + "\": only files that `quire quantize` wrote keep it");
   }
   const auto* start = reinterpret_cast<const char*>(file.file.bytes().data());
-  return write_at(path, static_cast<uint64_t>(found->value.data() - start), value);
+  const auto* at = reinterpret_cast<const char*>(found->value.data());
+  changes.push_back({static_cast<uint64_t>(at - start), std::string(at, value.size()), std::move(value)});
+  return {};
 }
 
 Status store_in_gguf(const Checkpoint& checkpoint, const CheckpointNotes& notes) {
   const std::string& path = checkpoint.files().front();
   QUIRE_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(path, /*with_tensors=*/false));
+  std::vector<Change> changes;
+  Status planned;
   if (!notes.k_factors.empty()) {
     const std::vector<double> factors(notes.k_factors.begin(), notes.k_factors.end());
-    QUIRE_RETURN_IF_ERROR(replace(file, path, kKFactorsKey, encode_gguf_value(factors)));
+    planned = plan(file, kKFactorsKey, encode_gguf_value(factors), changes);
   }
-  if (notes.proof.empty()) return {};
-  if (notes.proof.size() > kProofRoom)
-    return out_of_range(path + ": a proof of " + std::to_string(notes.proof.size()) + " bytes; there is room for " +
-                        std::to_string(kProofRoom));
-  const std::string padded = notes.proof + std::string(kProofRoom - notes.proof.size(), ' ');
-  return replace(file, path, kProofKey, encode_gguf_value(padded));
+  if (planned.ok() && !notes.proof.empty()) {
+    if (notes.proof.size() > kProofRoom)
+      return out_of_range(path + ": a proof of " + std::to_string(notes.proof.size()) + " bytes; there is room for " +
+                          std::to_string(kProofRoom));
+    const std::string padded = notes.proof + std::string(kProofRoom - notes.proof.size(), ' ');
+    planned = plan(file, kProofKey, encode_gguf_value(padded), changes);
+  }
+  if (!planned.ok()) return Status(planned.code(), path + ": " + planned.message());
+  return make_changes(path, changes);
 }
 
 Status store_in_directory(const Checkpoint& checkpoint, const CheckpointNotes& notes) {
@@ -61,7 +94,9 @@ Status store_in_directory(const Checkpoint& checkpoint, const CheckpointNotes& n
   std::remove(beside.c_str());
   QUIRE_RETURN_IF_ERROR(write_text_file(beside, changed));
   if (std::rename(beside.c_str(), path.c_str()) == 0) return {};
-  return io_error(path + ": cannot be replaced: " + std::strerror(errno));
+  const int error = errno;
+  std::remove(beside.c_str());
+  return io_error(path + ": cannot be replaced: " + std::strerror(error));
 }
 
 }  // namespace

@@ -56,12 +56,19 @@ Result<SequenceId> Scheduler::submit(SequenceSpec spec, int64_t now_ns) {
   created->facts.submitted_ns = now_ns;
   created->facts.prompt_tokens = prompt;
   created->tokens = std::move(spec.prompt);
-  waiting_.emplace(created->rank_ns, created->id);
-  submissions_.emplace_back(now_ns, created->id);
+  const SequenceId id = created->id;
+  const std::pair<int64_t, SequenceId> place(created->rank_ns, id);
+  sequences_.emplace(id, std::move(created));
+  try {
+    waiting_.insert(place);
+    submissions_.emplace_back(now_ns, id);
+  } catch (...) {  // out of memory: it has never come
+    waiting_.erase(place);
+    sequences_.erase(id);
+    throw;
+  }
   queued_tokens_ += prompt;
   next_id_ += spec.branches;
-  const SequenceId id = created->id;
-  sequences_.emplace(id, std::move(created));
   return id;
 }
 

@@ -25,7 +25,7 @@ struct Run {
   uint16_t bits = 0;
 };
 
-std::vector<Run> all_runs() {
+std::vector<Run> make_runs() {
   std::vector<Run> runs;
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c == 0xD800) c = 0xE000;
@@ -36,6 +36,12 @@ std::vector<Run> all_runs() {
       runs.push_back({c, c, bits});
     }
   }
+  return runs;
+}
+
+// Made once: it takes milliseconds, and patterns have many escapes.
+const std::vector<Run>& all_runs() {
+  static const std::vector<Run> runs = make_runs();
   return runs;
 }
 
@@ -105,12 +111,16 @@ std::optional<CharSet> shorthand(char letter, bool in_class) {
   }
 }
 
+// Escapes that PCRE2 reads differently are written out, a thousand times their length; PCRE2 itself takes less than this.
+constexpr size_t kMaxTranslatedBytes = size_t{1} << 20;
+
 class Translator {
  public:
   explicit Translator(std::string_view pattern) : pattern_(pattern) {}
 
   Result<std::string> run() {
     while (at_ < pattern_.size()) {
+      if (out_.size() > kMaxTranslatedBytes) return refuse("too many or too large character sets");
       const char c = pattern_[at_];
       if (c == '\\') {
         QUIRE_RETURN_IF_ERROR(escape());
@@ -257,15 +267,11 @@ class Translator {
     return {};
   }
 
-  std::string members(const Predicate& contains) {
-    if (runs_.empty()) runs_ = all_runs();
-    return class_members(runs_, contains);
-  }
-
   // PCRE2's escape, and the members that its older Unicode tables do not know.
   std::string positive_members(const CharSet& set) {
-    if (set.native.empty()) return members(set.contains);
-    return set.native + members([&set](uint16_t bits) { return (bits & kRecent) && set.contains(bits); });
+    if (set.native.empty()) return class_members(all_runs(), set.contains);
+    return set.native +
+           class_members(all_runs(), [&set](uint16_t bits) { return (bits & kRecent) && set.contains(bits); });
   }
 
   void put_set(const CharSet& set) {
@@ -274,7 +280,7 @@ class Translator {
     } else if (!set.negated) {
       out_ += positive_members(set);
     } else {
-      out_ += members([&set](uint16_t bits) { return !set.contains(bits); });
+      out_ += class_members(all_runs(), [&set](uint16_t bits) { return !set.contains(bits); });
     }
   }
 
@@ -326,7 +332,7 @@ class Translator {
   }
 
   Status word_boundary() {
-    const std::string word = members(is_regex_word);
+    const std::string word = class_members(all_runs(), is_regex_word);
     const auto look = [&](std::string_view kind) {
       out_ += kind;
       out_ += '[';
@@ -347,7 +353,6 @@ class Translator {
   std::string_view pattern_;
   size_t at_ = 0;
   bool in_class_ = false;
-  std::vector<Run> runs_;  // filled when first needed
   std::string out_;
 };
 

@@ -36,21 +36,28 @@ CyclicObject::~CyclicObject() {
 
 Heap::~Heap() { break_cycles(); }
 
+// In three rounds, so that no object of the list is destroyed while others are emptied. Nothing here may allocate: it runs
+// in destructors, also where memory has run out.
 void Heap::break_cycles() {
-  std::vector<Ref<CyclicObject>> pinned;
-  for (CyclicObject* object = cyclic_; object != nullptr; object = object->next_) pinned.emplace_back(object);
-  for (const auto& object : pinned) object->drop_references();
+  for (CyclicObject* object = cyclic_; object != nullptr; object = object->next_) object->retain();
+  for (CyclicObject* object = cyclic_; object != nullptr; object = object->next_) object->drop_references();
+  for (CyclicObject* object = cyclic_; object != nullptr;) {
+    CyclicObject* const next = object->next_;
+    object->release();
+    object = next;
+  }
 }
 
 // The destructor of an object releases its children, which lands here again: they wait in the list instead of
 // being destroyed inside one another.
 void Heap::retire(Object* object) {
-  retired_.push_back(object);
+  object->next_retired_ = retired_;
+  retired_ = object;
   if (retiring_) return;
   retiring_ = true;
-  while (!retired_.empty()) {
-    Object* next = retired_.back();
-    retired_.pop_back();
+  while (retired_ != nullptr) {
+    Object* const next = retired_;
+    retired_ = next->next_retired_;
     delete next;
   }
   retiring_ = false;

@@ -1,14 +1,14 @@
 // Memory of one rendering: objects counted by reference, on one thread, all charged to one budget.
 //
-// Destruction never recurses, so a chain of a million nested lists is as harmless as its bytes. Values of a template
-// are immutable, except for the few object kinds that can hold something younger than themselves and so close a
-// cycle (namespace, loop, activation); those register with the heap, which empties them when the rendering ends.
+// Destruction never recurses, so a chain of a million nested lists is as harmless as its bytes, and it allocates nothing,
+// so it works where memory has run out. Values of a template are immutable, except for the few object kinds that can hold
+// something younger than themselves and so close a cycle (namespace, loop, activation); those register with the heap, which
+// empties them when the rendering ends.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace quire::jinja {
 
@@ -34,6 +34,7 @@ class Object {
   Heap& heap_;
   size_t charged_bytes_ = 0;
   uint32_t references_ = 0;
+  Object* next_retired_ = nullptr;  // where it waits to be destroyed
 };
 
 // An object that may become part of a cycle.
@@ -101,7 +102,7 @@ class Heap {
   size_t limit_bytes_;
   size_t live_bytes_ = 0;
   bool retiring_ = false;
-  std::vector<Object*> retired_;
+  Object* retired_ = nullptr;
   CyclicObject* cyclic_ = nullptr;
 };
 
