@@ -63,8 +63,10 @@ std::string model_name(const Options& options, const std::string& path) {
 }
 
 Result<ServerOptions> server_options(const Options& options, const std::string& path) {
-  ServerOptions server{.api_keys = options.api_key};
-  server.address = {.host = options.host, .port = static_cast<uint16_t>(options.port)};
+  ServerOptions server;
+  server.api_keys = options.api_key;
+  server.address.host = options.host;
+  server.address.port = static_cast<uint16_t>(options.port);
   QUIRE_ASSIGN_OR_RETURN(server.address.socket_mode, parse_mode(options.socket_mode));
   if (options.admin_port) server.admin_port = static_cast<uint16_t>(*options.admin_port);
   for (const std::string& key : server.api_keys) {

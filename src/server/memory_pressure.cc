@@ -7,7 +7,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "engine/model_setup.h"
+#include "base/machine.h"
 
 namespace quire {
 namespace {
@@ -33,7 +33,8 @@ int64_t address_space_left() {
 }
 
 bool MemoryPressure::look() {
-  const int64_t left = std::min(address_space_left(), available_memory_bytes());
+  const int64_t available = available_memory_bytes();
+  const int64_t left = std::min(address_space_left(), available > 0 ? available : INT64_MAX);  // 0: nothing tells
   pressed_ = left < (pressed_ ? kReserveBytes * 3 / 2 : kReserveBytes);
   return pressed_;
 }
