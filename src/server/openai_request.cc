@@ -82,8 +82,8 @@ constexpr UnsupportedField kUnsupported[] = {
 std::optional<int32_t> canonical_id(std::string_view text) {
   int32_t id = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size() || id < 0) return std::nullopt;
-  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.front() == '-' || (text.size() > 1 && text.front() == '0')) return std::nullopt;
   return id;
 }
 
