@@ -49,6 +49,25 @@ TEST(WorkBudgetOfText, EndsATemplateThatLoops) {
   EXPECT_EQ(rendered.status().code(), StatusCode::kDeadlineExceeded) << rendered.status().message();
 }
 
+// One operation may be as long as a string may be.
+TEST(WorkBudgetOfText, EndsLongOperationsOnStrings) {
+  for (const char* operation :
+       {"x|replace('a', 'c')", "x|upper", "x|tojson", "x|e", "x|title", "x|urlencode", "x|indent", "x.split('b')",
+        "x|list", "x|trim", "x|reverse", "x.expandtabs()", "'%r' % x", "'{:>60000000}'.format(x)", "x.count('a')",
+        "x.splitlines()", "x|wordcount"}) {
+    const std::string source =
+        "{% set x = 'ab' * 1000 * 25000 %}{% for a in range(90000) %}{% set y = " + std::string(operation) +
+        " %}{% endfor %}";
+    const auto chat_template = ChatTemplate::parse(source);
+    ASSERT_TRUE(chat_template.ok()) << chat_template.status().message();
+    const WorkBudget budget(milliseconds(100));
+    const auto began = processor_time();
+    const auto rendered = chat_template->render(no_messages(), &budget);
+    EXPECT_LE(processor_time() - began, milliseconds(100) + 2 * kLate) << operation;
+    EXPECT_FALSE(rendered.ok());
+  }
+}
+
 TEST(WorkBudgetOfText, EndsATemplateFromAnotherThread) {
   const ChatTemplate chat_template = endless();
   WorkBudget budget;
@@ -84,10 +103,13 @@ std::vector<Sort> sorts() {
   bytes.normalizer = {{NormalizerStep::Kind::kNfc, "", ""}};
   TokenizerSpec qwen = bytes, regex = bytes;
   qwen.pre_tokenizer = {{.kind = Kind::kRegex, .pattern = std::string(kQwen2Pattern)}};
-  regex.pre_tokenizer = {{.kind = Kind::kDigits, .pattern = ""}, {.kind = Kind::kRegex, .pattern = R"(\p{L}+|\s+|[^\p{L}\s]+)"}};
+  regex.pre_tokenizer = {{.kind = Kind::kDigits, .pattern = ""},
+                         {.kind = Kind::kRegex, .pattern = R"(\p{L}+|\s+|[^\p{L}\s]+)"}};
   sorts.push_back({"nfc, qwen2", std::move(qwen)});
   sorts.push_back({"nfc, regex", std::move(regex)});
-  sorts.push_back({"pieces", testing_specs::score_spec({"a", "b", "aa", "aaaa", "ab", "\xE2\x96\x81", "\xE2\x96\x81" "a"})});
+  sorts.push_back({"pieces", testing_specs::score_spec({"a", "b", "aa", "aaaa", "ab", "\xE2\x96\x81",
+                                                        "\xE2\x96\x81"
+                                                        "a"})});
   return sorts;
 }
 
@@ -100,10 +122,15 @@ std::string repeated(std::string_view unit) {
 }
 
 TEST(WorkBudgetOfText, EndsTheEncodingOfFifteenMegabytes) {
-  const std::pair<const char*, std::string> texts[] = {
-      {"one letter", repeated("a")},          {"digits", repeated("12")},    {"words", repeated("ab aab. ")},
-      {"spaces", repeated(" ")},              {"marks", repeated("\u0316\u0300")}, {"accents", repeated("e\u0301")},
-      {"almost a token", repeated("<|end|")}, {"ideographs", repeated("\u4e2d")}, {"bad", repeated("\xff")}};
+  const std::pair<const char*, std::string> texts[] = {{"one letter", repeated("a")},
+                                                       {"digits", repeated("12")},
+                                                       {"words", repeated("ab aab. ")},
+                                                       {"spaces", repeated(" ")},
+                                                       {"marks", repeated("\u0316\u0300")},
+                                                       {"accents", repeated("e\u0301")},
+                                                       {"almost a token", repeated("<|end|")},
+                                                       {"ideographs", repeated("\u4e2d")},
+                                                       {"bad", repeated("\xff")}};
   milliseconds worst{0};
   for (Sort& sort : sorts()) {
     const auto tokenizer = Tokenizer::create(std::move(sort.spec));
