@@ -90,11 +90,11 @@ void BpeModel::find_joints() {
   }
 }
 
-size_t BpeModel::independent_end(std::string_view piece, size_t begin) const {
+size_t BpeModel::independent_end(std::string_view piece, size_t begin, WorkMeter* meter) const {
   if (!cuts_at_spaces_) return piece.size();
   for (size_t at = begin + 1;; ++at) {
     at = piece.find(kSpaceMark, at);
-    if (at == std::string_view::npos) return piece.size();
+    if (at == std::string_view::npos || (meter != nullptr && meter->spent())) return piece.size();
     if (piece.substr(begin, at - begin).ends_with(kSpaceMark)) continue;
     if (!joins_space_.test(static_cast<unsigned char>(piece[at - 1]))) return at;
   }
@@ -167,6 +167,7 @@ void BpeModel::merge(const Lookup& lookup, Workspace* workspace) {
   };
 
   heap.clear();
+  heap.reserve(symbols.size());  // growing by doubling would copy for longer than a call may go on unasked
   for (int32_t i = 0; i + 1 < last && !stopped(*workspace); ++i) {
     Candidate c;
     if (candidate(i, &c)) heap.push_back(c);

@@ -45,8 +45,8 @@ class BpeModel {
   void encode(std::string_view piece, Workspace* workspace, std::vector<int32_t>* out) const;
 
   // The end of the part of `piece` from `begin` that can be encoded by itself with the same result as within the
-  // whole: up to a U+2581 that no token holds behind the character before it.
-  size_t independent_end(std::string_view piece, size_t begin) const;
+  // whole: up to a U+2581 that no token holds behind the character before it. Any other when `meter` stops it.
+  size_t independent_end(std::string_view piece, size_t begin, WorkMeter* meter = nullptr) const;
 
   int64_t memory_bytes() const;
 

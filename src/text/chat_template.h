@@ -38,7 +38,7 @@ class ChatTemplate {
 
   // Of `messages`, the template's words are roles that the protocol knows (system, developer, user, assistant, tool,
   // function); the model's are "content" and "reasoning_content" of messages whose role is assistant.
-  // Ends early, with the budget's own Status, when `budget` is spent (null: no such end).
+  // Ends early, with the code of the budget's Status, when `budget` is spent (null: no such end).
   Result<MarkedText> render(const ChatInput& input, const WorkBudget* budget = nullptr) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;

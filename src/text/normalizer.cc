@@ -3,6 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -21,6 +23,13 @@ bool is_trivially_nfc(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < kFirstUnstableLead; });
 }
+
+// Latin letters, and ideographs, kana and Hangul syllables without what lies between.
+bool composes_with_nothing_before(utf8proc_int32_t c) {
+  return c < 0x300 || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3);
+}
+
+bool stopped(WorkMeter* meter) { return meter != nullptr && meter->spent(); }
 
 int combining_class(utf8proc_int32_t c) {
   return char_bits(static_cast<char32_t>(c)) & kReorders ? utf8proc_get_property(c)->combining_class : 0;
@@ -42,15 +51,46 @@ void decompose(char32_t c, std::vector<utf8proc_int32_t>* out) {
   }
 }
 
-// Sorts each run of combining marks by class. A stable sort and not utf8proc's exchanges: theirs are quadratic in the
-// length of a run, which is the text's author to choose.
-void reorder_marks(std::vector<utf8proc_int32_t>* code_points) {
-  const auto is_mark = [](utf8proc_int32_t c) { return combining_class(c) != 0; };
-  for (auto it = code_points->begin(); it != code_points->end();) {
-    const auto first = std::find_if(it, code_points->end(), is_mark);
-    it = std::find_if_not(first, code_points->end(), is_mark);
-    std::stable_sort(first, it, [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+// The least that is worth sorting by counting.
+constexpr size_t kLongRun = 256;
+
+using CodePoints = std::span<utf8proc_int32_t>;
+
+// A stable sort by class and not utf8proc's exchanges: theirs are quadratic in the length of a run, which is the text's
+// author to choose. Long runs are counted, so that the work can be stopped.
+void sort_marks(CodePoints run, WorkMeter* meter) {
+  if (run.size() < kLongRun) {
+    std::stable_sort(run.begin(), run.end(), [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+    return;
   }
+  std::array<std::vector<utf8proc_int32_t>, 256> by_class;
+  for (const utf8proc_int32_t c : run) {
+    if (stopped(meter)) return;
+    by_class[static_cast<size_t>(combining_class(c))].push_back(c);
+  }
+  auto out = run.begin();
+  for (const auto& marks : by_class) out = std::copy(marks.begin(), marks.end(), out);
+}
+
+// Sorts each run of combining marks by class.
+void reorder_marks(CodePoints code_points, WorkMeter* meter) {
+  size_t begin = 0;  // of the run that ends at i
+  for (size_t i = 0; i <= code_points.size() && !stopped(meter); ++i) {
+    if (i < code_points.size() && combining_class(code_points[i]) != 0) continue;
+    if (i > begin + 1) sort_marks(code_points.subspan(begin, i - begin), meter);
+    begin = i + 1;
+  }
+}
+
+// The end of what is composed by itself from `begin`: the next segment, and where much has gathered the next character
+// that composes with nothing before it.
+size_t segment_end(CodePoints code_points, size_t begin, WorkMeter* meter) {
+  size_t end = begin + 1;
+  for (; end < code_points.size() && !stopped(meter); ++end) {
+    const utf8proc_int32_t c = code_points[end];
+    if (begins_segment(c) || (end - begin >= kLongRun && composes_with_nothing_before(c))) break;
+  }
+  return end;
 }
 
 void compose(utf8proc_int32_t* first, utf8proc_int32_t* last, std::string* out) {
@@ -66,29 +106,28 @@ std::string to_nfc(std::string_view text, WorkMeter* meter) {
   std::vector<utf8proc_int32_t> code_points;
   code_points.reserve(text.size());
   for (size_t i = 0; i < text.size(); i += utf8_length(text[i])) {
-    if (meter != nullptr && meter->spent()) return {};
+    if (stopped(meter)) return {};
     decompose(utf8_decode(text.data() + i), &code_points);
   }
-  reorder_marks(&code_points);
+  reorder_marks(code_points, meter);
   std::string out;
   out.reserve(text.size());
-  auto* const end = code_points.data() + code_points.size();
-  for (auto* first = code_points.data(); first != end;) {
-    if (meter != nullptr && meter->spent()) return {};
-    auto* const last = std::find_if(first + 1, end, begins_segment);
-    compose(first, last, &out);
-    first = last;
+  for (size_t begin = 0; begin < code_points.size();) {
+    const size_t end = segment_end(code_points, begin, meter);
+    if (meter != nullptr && meter->stopped()) return {};
+    compose(code_points.data() + begin, code_points.data() + end, &out);
+    begin = end;
   }
   return out;
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to, WorkMeter* meter) {
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0;;) {
     const size_t found = text.find(from, at);
     out += text.substr(at, found - at);
-    if (found == std::string_view::npos) return out;
+    if (found == std::string_view::npos || stopped(meter)) return out;
     out += to;
     at = found + from.size();
   }
@@ -126,7 +165,7 @@ std::string_view Normalizer::apply_steps(std::string_view text, bool prepends, s
         break;
       case NormalizerStep::Kind::kReplace:
         if (current.find(step.pattern) == std::string_view::npos) continue;
-        *storage = replace_all(current, step.pattern, step.content);
+        *storage = replace_all(current, step.pattern, step.content, meter);
         break;
     }
     current = *storage;

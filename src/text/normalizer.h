@@ -34,8 +34,8 @@ class Normalizer {
   std::vector<NormalizerStep> steps_;
 };
 
-// Every `from` in `text` by `to`, left to right.
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+// Every `from` in `text` by `to`, left to right; less when `meter` stops it.
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to, WorkMeter* meter = nullptr);
 
 // Normalization Form C of valid UTF-8; something shorter when `meter` stops it.
 std::string to_nfc(std::string_view text, WorkMeter* meter = nullptr);

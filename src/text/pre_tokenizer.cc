@@ -171,7 +171,7 @@ struct PreTokenizer::Step {
   // `search` is there for Matcher::kRegex only.
   Status match(const Matching& matching, std::optional<Regex::Search>* search) const;
   // Steps that change text: rewrites one piece into `out`.
-  void rewrite(std::string_view piece, bool at_start, std::string* out) const;
+  void rewrite(std::string_view piece, bool at_start, std::string* out, WorkMeter* meter) const;
   bool rewrites() const {
     using Kind = PreTokenizerStep::Kind;
     return spec.kind == Kind::kPrefixSpace || spec.kind == Kind::kByteStandIns || spec.kind == Kind::kMetaspace;
@@ -216,7 +216,7 @@ Status PreTokenizer::Step::match(const Matching& matching, std::optional<Regex::
   return {};
 }
 
-void PreTokenizer::Step::rewrite(std::string_view piece, bool at_start, std::string* out) const {
+void PreTokenizer::Step::rewrite(std::string_view piece, bool at_start, std::string* out, WorkMeter* meter) const {
   if (spec.kind == PreTokenizerStep::Kind::kPrefixSpace) {
     if (!piece.starts_with(' ')) *out += ' ';
     *out += piece;
@@ -226,7 +226,7 @@ void PreTokenizer::Step::rewrite(std::string_view piece, bool at_start, std::str
     *out += bytes_to_stand_ins(piece);
     return;
   }
-  const std::string replaced = replace_all(piece, " ", spec.pattern);
+  const std::string replaced = replace_all(piece, " ", spec.pattern, meter);
   const bool wanted = spec.prepend == PrependScheme::kAlways || (spec.prepend == PrependScheme::kFirst && at_start);
   if (wanted && !replaced.starts_with(spec.pattern)) *out += spec.pattern;
   *out += replaced;
@@ -239,7 +239,7 @@ void PreTokenizer::Step::rewrite_all(bool at_start, PieceList* list, WorkMeter* 
     const std::string_view old = list->text.substr(piece.begin, piece.end - piece.begin);
     const size_t begin = text.size();
     if (meter != nullptr && meter->spent(old.size())) return;
-    rewrite(old, at_start && piece.begin == 0, &text);
+    rewrite(old, at_start && piece.begin == 0, &text, meter);
     piece = {begin, text.size()};
   }
   list->storage = std::move(text);

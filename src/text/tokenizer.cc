@@ -72,12 +72,38 @@ AuthoredRanges::const_iterator range_behind(const AuthoredRanges& ranges, size_t
                           [](size_t position, const AuthoredRange& r) { return position < r.range.end; });
 }
 
+constexpr size_t kChunkBytes = size_t{64} << 10;
+
+// is_valid_utf8(), or false when the work is stopped half-way.
+bool is_valid(std::string_view text, WorkMeter* meter) {
+  while (text.size() > kChunkBytes) {
+    // A continuation byte begins no character, and a character has three at most.
+    size_t cut = kChunkBytes;
+    while (cut > kChunkBytes - 3 && (text[cut] & 0xC0) == 0x80) --cut;
+    if (meter->spent(cut) || !is_valid_utf8(text.substr(0, cut))) return false;
+    text.remove_prefix(cut);
+  }
+  return is_valid_utf8(text);
+}
+
+// repair_utf8(), or less when the work is stopped half-way.
+std::string repair(std::string_view text, WorkMeter* meter) {
+  Utf8Repair repair;
+  std::string out;
+  for (; text.size() > kChunkBytes && !meter->spent(kChunkBytes); text.remove_prefix(kChunkBytes)) {
+    out += repair.push(text.substr(0, kChunkBytes));
+  }
+  if (meter->stopped()) return out;
+  out += repair.push(text);
+  return out + repair.finish();
+}
+
 // The same chat in valid UTF-8, each span by itself.
-MarkedText repair_marked(const MarkedText& text) {
+MarkedText repair_marked(const MarkedText& text, WorkMeter* meter) {
   MarkedText repaired;
   for (const MarkedText::Span& span : text.spans) {
     const size_t begin = repaired.text.size();
-    repaired.text += repair_utf8(std::string_view(text.text).substr(span.begin, span.end - span.begin));
+    repaired.text += repair(std::string_view(text.text).substr(span.begin, span.end - span.begin), meter);
     repaired.spans.push_back({begin, repaired.text.size(), span.author});
   }
   return repaired;
@@ -193,7 +219,7 @@ class Tokenizer::Encoder {
     for (const TextRange range : pieces_.pieces) {
       const std::string_view piece = pieces_.text.substr(range.begin, range.end - range.begin);
       for (size_t begin = 0; begin < piece.size();) {
-        const size_t end = parts_.model.independent_end(piece, begin);
+        const size_t end = parts_.model.independent_end(piece, begin, &meter_);
         if (meter_.spent()) return meter_.why();
         encode_piece(piece.substr(begin, end - begin));
         begin = end;
@@ -237,7 +263,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
   tokenizer->is_special_.resize(static_cast<size_t>(own.vocabulary.size()));
   QUIRE_ASSIGN_OR_RETURN(Normalizer normalizer, Normalizer::create(std::move(own.normalizer)));
   QUIRE_ASSIGN_OR_RETURN(PreTokenizer pre_tokenizer, PreTokenizer::create(own.pre_tokenizer));
-  QUIRE_ASSIGN_OR_RETURN(BpeModel model, BpeModel::create(&own));
+  Result<BpeModel> model = BpeModel::create(&own);
+  if (!model.ok()) return model.status();
   std::vector<AddedTokenFinder::Entry> raw, normalized;
   std::string storage;
   for (AddedToken& token : own.added_tokens) {
@@ -255,7 +282,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
   std::sort(tokenizer->normalized_texts_.begin(), tokenizer->normalized_texts_.end());
   QUIRE_ASSIGN_OR_RETURN(AddedTokenFinder raw_finder, AddedTokenFinder::create(std::move(raw)));
   QUIRE_ASSIGN_OR_RETURN(AddedTokenFinder normalized_finder, AddedTokenFinder::create(std::move(normalized)));
-  tokenizer->parts_ = std::make_unique<Parts>(Parts{std::move(normalizer), std::move(pre_tokenizer), std::move(model),
+  tokenizer->parts_ = std::make_unique<Parts>(Parts{std::move(normalizer), std::move(pre_tokenizer), std::move(*model),
                                                     std::move(raw_finder), std::move(normalized_finder)});
 
   std::vector<int32_t>& ends = own.end_of_generation_ids;
@@ -272,11 +299,13 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOpti
     return out_of_range("a text of " + std::to_string(text.size()) + " bytes is too long to tokenize; the limit is " +
                         std::to_string(kMaxTextBytes));
   }
+  WorkMeter meter(budget);
   std::string repaired;
-  if (!is_valid_utf8(text)) {
-    repaired = repair_utf8(text);
+  if (!is_valid(text, &meter)) {
+    repaired = repair(text, &meter);
     text = repaired;
   }
+  if (meter.stopped()) return meter.why();
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix_ids;
   const Decision special = options.parse_special ? Decision::kTake : Decision::kPassOver;
@@ -291,7 +320,11 @@ Result<std::vector<int32_t>> Tokenizer::encode_chat(const MarkedText& chat, cons
     return out_of_range("a chat of " + std::to_string(chat.text.size()) +
                         " bytes is too long to tokenize; the limit is " + std::to_string(kMaxTextBytes));
   }
-  if (!is_valid_utf8(chat.text)) return encode_chat(repair_marked(chat), budget);
+  WorkMeter meter(budget);
+  if (!is_valid(chat.text, &meter)) {
+    const MarkedText repaired = repair_marked(chat, &meter);
+    return meter.stopped() ? Result<std::vector<int32_t>>(meter.why()) : encode_chat(repaired, budget);
+  }
   const AuthoredRanges ranges = authored_ranges(chat);
   std::vector<int32_t> ids;
   Encoder encoder(*this, &ranges, Decision::kPassOver, budget);

@@ -100,10 +100,11 @@ struct Field {
 Json message(const char* role, const Json& content) { return {{"role", role}, {"content", content}}; }
 
 Json tool_call(const std::string& id, const std::string& name, const Json& arguments) {
-  return {{"role", "assistant"},
-          {"content", nullptr},
-          {"tool_calls",
-           Json::array({{{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}}})}};
+  return {
+      {"role", "assistant"},
+      {"content", nullptr},
+      {"tool_calls",
+       Json::array({{{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}}})}};
 }
 
 const std::vector<Field>& fields() {
@@ -139,9 +140,13 @@ const std::vector<Field>& fields() {
       {"tool_calls id", [](const std::string& t) { return Json::array({tool_call(t, "f", "{}")}); }},
       {"tool_calls name", [](const std::string& t) { return Json::array({tool_call("1", t, "{}")}); }},
       {"tool_calls arguments",
-       [](const std::string& t) { return Json::array({tool_call("1", "f", Json({{"a", t}}).dump())}); }},
+       [](const std::string& t) {
+         return Json::array({tool_call("1", "f", Json({{"a", t}}).dump())});
+       }},
       {"tool_calls argument objects",
-       [](const std::string& t) { return Json::array({tool_call("1", "f", Json{{t, Json::array({t, 1})}})}); }},
+       [](const std::string& t) {
+         return Json::array({tool_call("1", "f", Json{{t, Json::array({t, 1})}})});
+       }},
       {"reasoning of a user",
        [](const std::string& t) {
          Json thinking = message("user", "x");
@@ -218,7 +223,8 @@ void expect_text_everywhere(const Subject& subject, const std::string& words) {
   static const ChatTemplate kTemplate = parsed(kEverything);
   for (const Field& field : fields()) {
     SCOPED_TRACE(field.name);
-    expect_plain(subject, rendered(kTemplate, {.messages = normalized(field.messages(words)), .tools = {}, .kwargs = "{}"}));
+    expect_plain(subject,
+                 rendered(kTemplate, {.messages = normalized(field.messages(words)), .tools = {}, .kwargs = "{}"}));
   }
   // The server checks roles; a template's reader need not.
   Json odd = Json::array({message(words.c_str(), "x")});
@@ -226,7 +232,8 @@ void expect_text_everywhere(const Subject& subject, const std::string& words) {
   const std::string neutral = Json::array({message("user", "x")}).dump();
   for (const char* name : kVariables) {
     SCOPED_TRACE(name);
-    expect_plain(subject, rendered(kTemplate, {.messages = neutral, .tools = {}, .kwargs = Json({{name, words}}).dump()}));
+    expect_plain(subject,
+                 rendered(kTemplate, {.messages = neutral, .tools = {}, .kwargs = Json({{name, words}}).dump()}));
   }
   for (const char* name : kListVariables) {
     SCOPED_TRACE(name);
@@ -267,7 +274,8 @@ TEST(WordsOfUsers, AreTextForTheModels) {
 
 // That the tests above can see a token at all: the template's own words yield it, and what is not special an answer too.
 TEST(WordsOfUsers, TokensAreThereForTheTemplateAndPartlyForAnswers) {
-  static const ChatTemplate kTemplate = parsed("{{ words }}|{{ messages[0].content }}|{{ messages[0].reasoning_content }}");
+  static const ChatTemplate kTemplate =
+      parsed("{{ words }}|{{ messages[0].content }}|{{ messages[0].reasoning_content }}");
   const Subject subject = subject_of(kGoldens / "tiny/qwen3");
   for (const AddedToken& token : subject.tokens) {
     SCOPED_TRACE(token.text);
@@ -288,9 +296,8 @@ TEST(WordsOfUsers, AnAnswerThatComesBackHasTheIdsThatWereGenerated) {
   const Subject subject = subject_of(kGoldens / "tiny/qwen3");
   const std::string answer = "<think>a b</think>c <tool_call>{\"x\": 1}</tool_call>";
   const auto generated = subject.tokenizer->encode(answer, {});  // tokens that are not special count
-  const auto text = rendered(kTemplate, {.messages = normalized(Json::array({message("assistant", answer)})),
-                                         .tools = {},
-                                         .kwargs = "{}"});
+  const auto text = rendered(
+      kTemplate, {.messages = normalized(Json::array({message("assistant", answer)})), .tools = {}, .kwargs = "{}"});
   const auto back = subject.tokenizer->encode_chat(text);
   ASSERT_TRUE(generated.ok() && back.ok());
   EXPECT_EQ(*back, *generated);
@@ -328,7 +335,8 @@ Subject subject_with(const std::set<std::string>& tokens) {
 std::optional<std::vector<int64_t>> counts(const Subject& subject, const ChatTemplate& chat_template,
                                            const std::string& words, bool in_kwargs) {
   const std::string said = in_kwargs ? "x" : words;
-  const Json messages = Json::array({message("system", said), message("user", said), message("assistant", "x"), message("user", said)});
+  const Json messages =
+      Json::array({message("system", said), message("user", said), message("assistant", "x"), message("user", said)});
   Json kwargs = {{"add_generation_prompt", true}};
   for (const char* name : kVariables) {
     if (in_kwargs) kwargs[name] = words;

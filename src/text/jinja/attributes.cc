@@ -144,7 +144,7 @@ Result<Value> slice_text(Runtime& runtime, const Text& text, const Slice& slice)
   }
   std::vector<size_t> starts;
   for (size_t at = 0; !text.ascii && at < text.bytes.size(); at += utf8_length(text.bytes[at])) starts.push_back(at);
-  for (Int at = slice.start; in_range(at); at += slice.step) {
+  for (Int at = slice.start; in_range(at) && !runtime.meter().spent(); at += slice.step) {
     const auto index = static_cast<size_t>(at);
     const size_t begin = text.ascii ? index : starts[index];
     out.append(text, begin, begin + utf8_length(text.bytes[begin]));

@@ -179,11 +179,11 @@ std::string_view strip_space(std::string_view text) {
   return text.substr(begin, end - begin);
 }
 
-void map_case(const Text& text, Case how, TextBuilder& out) {
+void map_case(const Text& text, Case how, TextBuilder& out, WorkMeter& meter) {
   bool previous_cased = false;
   size_t at = 0;
   text.for_each_run(0, text.bytes.size(), [&](size_t, size_t end, Origin origin) {
-    while (at < end) {
+    while (at < end && !meter.spent()) {
       const size_t begin = at;
       const char32_t c = next_code_point(text.bytes, at);
       const Position position{text.bytes, begin, at};
@@ -204,14 +204,14 @@ void map_case(const Text& text, Case how, TextBuilder& out) {
   });
 }
 
-void map_word(const Text& text, size_t begin, size_t end, TextBuilder& out) {
+void map_word(const Text& text, size_t begin, size_t end, TextBuilder& out, WorkMeter& meter) {
   if (begin == end) return;
   size_t at = begin;
   append_upper(next_code_point(text.bytes, at), text.origin_at(begin), out);
   // The rest is a string of its own to Python, which matters to a sigma.
   const size_t rest_begin = at;
   const std::string_view rest = std::string_view(text.bytes).substr(rest_begin, end - rest_begin);
-  for (size_t from = 0; from < rest.size();) {
+  for (size_t from = 0; from < rest.size() && !meter.spent();) {
     size_t after = from;
     const char32_t c = next_code_point(rest, after);
     append_lower(c, Position{rest, from, after}, text.origin_at(rest_begin + from), out);

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "base/work_budget.h"
 #include "text/jinja/text.h"
 
 namespace quire::jinja {
@@ -29,8 +30,8 @@ std::string_view strip_space(std::string_view text);
 // Full case mapping: a character may become up to three. Origins of bytes carry over.
 enum class Case { kUpper, kLower, kFold, kSwap, kCapitalize, kTitle };
 // kTitle: a cased letter after an uncased character is title case, others lower (str.title()).
-void map_case(const Text& text, Case how, TextBuilder& out);
+void map_case(const Text& text, Case how, TextBuilder& out, WorkMeter& meter);
 // The first character of the range in upper case and the rest in lower, what the filter title does to a word.
-void map_word(const Text& text, size_t begin, size_t end, TextBuilder& out);
+void map_word(const Text& text, size_t begin, size_t end, TextBuilder& out, WorkMeter& meter);
 
 }  // namespace quire::jinja

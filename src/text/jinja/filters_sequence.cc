@@ -64,7 +64,7 @@ Result<Value> items(Call& call) {
 Result<Value> ignore_case(Runtime& runtime, const Value& value) {
   if (!value.is(Kind::kString)) return value;
   TextBuilder out;
-  map_case(value.text(), Case::kLower, out);
+  map_case(value.text(), Case::kLower, out, runtime.meter());
   return runtime.string(std::move(out));
 }
 

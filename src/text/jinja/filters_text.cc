@@ -52,15 +52,15 @@ Result<Value> title_filter(Call& call) {
   TextBuilder out;
   size_t begin = 0;
   bool separators = false;
-  for (size_t at = 0; at < text.bytes.size();) {
+  for (size_t at = 0; at < text.bytes.size() && !call.runtime.meter().spent();) {
     const size_t from = at;
     const bool separator = begins_word_behind(next_code_point(text.bytes, at));
     if (separator == separators) continue;
-    map_word(text, begin, from, out);
+    map_word(text, begin, from, out, call.runtime.meter());
     begin = from;
     separators = separator;
   }
-  map_word(text, begin, text.bytes.size(), out);
+  map_word(text, begin, text.bytes.size(), out, call.runtime.meter());
   return call.runtime.string(std::move(out));
 }
 
@@ -70,7 +70,7 @@ Result<Value> word_count(Call& call) {
   QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(bytes.size()));
   Int count = 0;
   bool in_word = false;
-  for (size_t at = 0; at < bytes.size();) {
+  for (size_t at = 0; at < bytes.size() && !call.runtime.meter().spent();) {
     const bool word = is_word(next_code_point(bytes, at));
     count += word && !in_word ? 1 : 0;
     in_word = word;
@@ -170,10 +170,11 @@ Result<Value> format_filter(Call& call) {
   return percent_format(call.runtime, format.text(), make_dict(call.heap(), std::move(entries)));
 }
 
-void append_url_quoted(const Text& text, std::string_view unreserved, bool space_is_plus, TextBuilder& out) {
+void append_url_quoted(Runtime& runtime, const Text& text, bool in_query, TextBuilder& out) {
   static constexpr char kHex[] = "0123456789ABCDEF";
+  const std::string_view unreserved = in_query ? "_.-~" : "_.-~/";
   text.for_each_run(0, text.bytes.size(), [&](size_t begin, size_t end, Origin origin) {
-    for (size_t i = begin; i < end; ++i) {
+    for (size_t i = begin; i < end && !runtime.meter().spent(); ++i) {
       const char c = text.bytes[i];
       const auto byte = static_cast<unsigned char>(c);
       const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -181,7 +182,7 @@ void append_url_quoted(const Text& text, std::string_view unreserved, bool space
       const char escape[] = {'%', kHex[byte >> 4], kHex[byte & 15]};
       if (plain) {
         out.append(std::string_view(&text.bytes[i], 1), origin);
-      } else if (c == ' ' && space_is_plus) {
+      } else if (c == ' ' && in_query) {
         out.append("+", origin);
       } else {
         out.append(std::string_view(escape, 3), origin);
@@ -192,7 +193,7 @@ void append_url_quoted(const Text& text, std::string_view unreserved, bool space
 
 Status append_url_quoted(Runtime& runtime, const Value& value, bool in_query, TextBuilder& out) {
   QUIRE_ASSIGN_OR_RETURN(const Value text, to_string(runtime, value));
-  append_url_quoted(text.text(), in_query ? "_.-~" : "_.-~/", in_query, out);
+  append_url_quoted(runtime, text.text(), in_query, out);
   return runtime.charge_bytes(text.text().bytes.size());
 }
 

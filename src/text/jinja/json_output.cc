@@ -90,7 +90,7 @@ class Writer {
     size_t at = 0;
     text.for_each_run(0, text.bytes.size(), [&](size_t begin, size_t end, Origin origin) {
       size_t plain = begin;
-      while (at < end) {
+      while (at < end && !runtime_.meter().spent()) {
         const size_t start = at;
         const char32_t c = next_code_point(text.bytes, at);
         const std::string_view escape = short_escape(c);

@@ -84,7 +84,7 @@ Status Runtime::charge(size_t steps) {
     return out_of_range("the template takes more than " + std::to_string(kMaxSteps) + " steps");
   }
   steps_left_ -= static_cast<int64_t>(steps);
-  if (meter_.spent(steps)) return meter_.why();
+  if (meter_.spent(steps + 1)) return meter_.why();
   if (heap_.exhausted()) {
     return resource_exhausted("the template holds more than " + std::to_string(kMaxLiveBytes >> 20) + " MiB of values");
   }

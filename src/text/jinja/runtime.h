@@ -29,6 +29,9 @@ class Runtime {
   Status charge(size_t steps);
   Status charge_bytes(size_t bytes) { return charge(1 + bytes / kBytesPerStep); }
 
+  // For loops over one long string, which ask it and leave what they build half done: the next charge() fails.
+  WorkMeter& meter() { return meter_; }
+
   Result<Value> string(TextBuilder builder, bool markup = false);
   Value string(std::string_view bytes, Origin origin = Origin::kTemplate) { return make_string(heap_, bytes, origin); }
   Value undefined(std::string message) { return Value::undefined(heap_, std::move(message)); }

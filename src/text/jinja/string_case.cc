@@ -10,7 +10,7 @@ namespace {
 Result<Value> mapped(Call& call, Case how) {
   const Text& text = call.subject.text();
   TextBuilder out;
-  map_case(text, how, out);
+  map_case(text, how, out, call.runtime.meter());
   return call.runtime.string(std::move(out), text.markup);
 }
 
@@ -143,7 +143,7 @@ Result<Value> expand_tabs(Call& call) {
   if (tab_size > static_cast<Int>(kMaxValueBytes)) return out_of_range("tabs of the template expand too wide");
   TextBuilder out;
   Int column = 0;
-  for (size_t at = 0; at < text.bytes.size();) {
+  for (size_t at = 0; at < text.bytes.size() && !call.runtime.meter().spent();) {
     const size_t begin = at;
     const char32_t c = next_code_point(text.bytes, at);
     if (c == '\t') {

@@ -183,7 +183,7 @@ Result<Value> replace(Call& call) {
   size_t at = 0;
   for (Int done = 0; limit < 0 || done < limit; ++done) {
     const size_t match = text.bytes.find(old_bytes, at);
-    if (match == std::string::npos || out.overflowed()) break;
+    if (match == std::string::npos || out.overflowed() || call.runtime.meter().spent()) break;
     out.append(text, at, match);
     out.append(substitute);
     at = match + old_bytes.size();

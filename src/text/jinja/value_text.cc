@@ -15,14 +15,14 @@ void append_hex_escape(char32_t c, Origin origin, TextBuilder& out) {
   out.append(escape, origin);
 }
 
-void append_quoted(const Text& text, Origin origin, TextBuilder& out) {
+void append_quoted(Runtime& runtime, const Text& text, Origin origin, TextBuilder& out) {
   const bool has_single = text.bytes.find('\'') != std::string::npos;
   const char quote = has_single && text.bytes.find('"') == std::string::npos ? '"' : '\'';
   const std::string_view quote_text(&quote, 1);
   out.append(quote_text, origin);
   size_t at = 0;
   text.for_each_run(0, text.bytes.size(), [&](size_t, size_t end, Origin author) {
-    while (at < end) {
+    while (at < end && !runtime.meter().spent()) {
       const size_t begin = at;
       const char32_t c = next_code_point(text.bytes, at);
       const std::string_view itself = std::string_view(text.bytes).substr(begin, at - begin);
@@ -157,7 +157,7 @@ Status append_repr(Runtime& runtime, const Value& value, Origin origin, TextBuil
       break;
     case Kind::kString:
       if (value.text().markup) out.append("Markup(", origin);
-      append_quoted(value.text(), origin, out);
+      append_quoted(runtime, value.text(), origin, out);
       if (value.text().markup) out.append(")", origin);
       return runtime.charge_bytes(value.text().bytes.size());
     case Kind::kList:
@@ -190,7 +190,7 @@ Status append_escaped(Runtime& runtime, const Value& value, TextBuilder& out) {
     return Status();
   }
   text.for_each_run(0, text.bytes.size(), [&](size_t begin, size_t end, Origin origin) {
-    for (size_t i = begin; i < end; ++i) {
+    for (size_t i = begin; i < end && !runtime.meter().spent(); ++i) {
       const std::string_view escape = html_escape(text.bytes[i]);
       out.append(escape.empty() ? std::string_view(text.bytes).substr(i, 1) : escape, origin);
     }
