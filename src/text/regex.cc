@@ -3,6 +3,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "text/regex_syntax.h"
 #include "text/utf8.h"
 
@@ -10,7 +13,11 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 1 << 16;
-constexpr uint32_t kMatchLimit = 20'000'000;
+// Steps of matching. Nearly every match takes fewer than the first number; one that takes more is tried again with ever more
+// steps, and those come out of what the whole text has. So a pattern that is slow everywhere, but nowhere slow enough to be
+// stopped, is an error too.
+constexpr uint32_t kFirstSteps = 2'000, kMostSteps = 20'000'000;
+constexpr uint64_t kTextSteps = 2 * kMostSteps, kTextStepsPerByte = 200;
 constexpr uint32_t kHeapLimitKib = 64 << 10;
 constexpr size_t kJitStackBytes = 1 << 20;
 
@@ -37,7 +44,6 @@ struct Regex::Search::State {
         context(pcre2_match_context_create(nullptr)),
         stack(pcre2_jit_stack_create(32 << 10, kJitStackBytes, nullptr)) {
     if (context == nullptr) return;
-    pcre2_set_match_limit(context, kMatchLimit);
     pcre2_set_heap_limit(context, kHeapLimitKib);
     pcre2_jit_stack_assign(context, nullptr, stack);
   }
@@ -89,6 +95,20 @@ void Regex::Search::start(std::string_view text) {
   text_ = text;
   from_ = 0;
   last_end_ = std::string_view::npos;
+  steps_left_ = kTextSteps + kTextStepsPerByte * text.size();
+}
+
+int Regex::Search::match() {
+  for (uint32_t steps = kFirstSteps;; steps = std::min(steps * 16, kMostSteps)) {
+    if (steps > kFirstSteps) {
+      if (steps_left_ < steps) return PCRE2_ERROR_MATCHLIMIT;
+      steps_left_ -= steps;
+    }
+    pcre2_set_match_limit(state_->context, steps);
+    const int rc = pcre2_match(regex_->code_->code, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from_,
+                               PCRE2_NO_UTF_CHECK, state_->data, state_->context);
+    if (rc != PCRE2_ERROR_MATCHLIMIT || steps == kMostSteps) return rc;
+  }
 }
 
 Result<bool> Regex::Search::next(size_t* begin, size_t* end) {
@@ -96,8 +116,7 @@ Result<bool> Regex::Search::next(size_t* begin, size_t* end) {
     return resource_exhausted("no memory to match a regular expression");
   }
   while (from_ <= text_.size()) {
-    const int rc = pcre2_match(regex_->code_->code, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from_,
-                               PCRE2_NO_UTF_CHECK, state_->data, state_->context);
+    const int rc = match();
     if (rc == PCRE2_ERROR_NOMATCH) {
       from_ = text_.size() + 1;
       return false;

@@ -1,10 +1,12 @@
 // Regular expressions of pre-tokenizers, over PCRE2 with its JIT compiler.
 //
 // A Regex is immutable and usable from any thread; a Search is one thread's state of walking one text. Matching is
-// bounded: a pattern that backtracks without end is an error, not a hang.
+// bounded, for each match and for all matches of a text together: a pattern that backtracks without end is an error, not a
+// hang.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,10 +39,13 @@ class Regex {
 
    private:
     struct State;
+    int match();  // from from_ on; what pcre2_match() returns
+
     const Regex* regex_;
     std::string_view text_;
     size_t from_ = 0;
     size_t last_end_ = std::string_view::npos;
+    uint64_t steps_left_ = 0;  // for matches of this text that take long
     std::unique_ptr<State> state_;
   };
 

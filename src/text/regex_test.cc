@@ -87,6 +87,28 @@ TEST(Regex, StopsWhatBacktracksWithoutEnd) {
   EXPECT_NE(found[0].find("past its limits"), std::string::npos) << found[0];
 }
 
+// At each place it takes millions of steps, and at none too many.
+TEST(Regex, StopsWhatIsSlowEverywhere) {
+  const std::string text(100'000, 'a');
+  const auto found = matches("(a|aa){1,22}b|.", text);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].find("past its limits"), std::string::npos) << found[0];
+}
+
+TEST(Regex, LeavesAFewSlowMatchesAlone) {
+  const std::string text = std::string(18, 'a') + "-" + std::string(18, 'a');
+  EXPECT_EQ(matches("(?:a|aa)+b|a+|-", text), (Found{std::string(18, 'a'), "-", std::string(18, 'a')}));
+  EXPECT_EQ(matches(R"([A-Z]*[a-z]+|[A-Z]+)", std::string(1'000'000, 'A')).front().size(), 1'000'000u);
+}
+
+TEST(RegexSyntax, RefusesMoreThanPcre2CouldTake) {
+  std::string pattern;
+  for (int i = 0; i < 30'000; ++i) pattern += "\\w";
+  const auto translated = to_pcre2_syntax(pattern);
+  ASSERT_FALSE(translated.ok());
+  EXPECT_NE(translated.status().message().find("character sets"), std::string::npos);
+}
+
 TEST(RegexSyntax, LeavesTheRestAlone) {
   const auto translated = to_pcre2_syntax("(?:ab|c)*?(?=d)(?<!e)[^f-g]h+i{2}{");
   ASSERT_TRUE(translated.ok());
