@@ -88,7 +88,7 @@ std::vector<OptionRow> model_rows() {
        .commands = kWithModel | kQuantize | kReplay,
        .section = kModelSection,
        .value_name = "N",
-       .help = "compute threads; 0: the cores this process may use",
+       .help = "compute threads; 0: the cores this process may use, by its affinity and its control groups' CPU quota",
        .minimum = 0,
        .maximum = 1024,
        .in_environment = true},
@@ -133,8 +133,8 @@ std::vector<OptionRow> model_rows() {
        .commands = kComputes,
        .section = kModelSection,
        .value_name = "DIR",
-       .help = "keep weights in DIR as they lie in memory (as large as the model), so that later starts copy them; "
-               "empty: off",
+       .help = "keep weights in DIR as they lie in memory (as large as the model), so that later starts copy them; a "
+               "DIR that cannot be used is a note; empty: off",
        .in_environment = true},
       {.name = "record",
        .member = &Options::record,

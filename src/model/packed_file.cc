@@ -61,12 +61,10 @@ std::span<std::byte> block_of(const Buffer& memory, int64_t block) {
   return {memory.data() + at, static_cast<size_t>(std::min(kBlockBytes, memory.size() - at))};
 }
 
-// Sums of the blocks, seeded by their places, so that no two can be exchanged; then one of these sums and the header.
+// Sums of the blocks, then one of these sums and the header.
 using Sums = std::vector<uint64_t>;
 
-uint64_t block_sum(const Buffer& memory, int64_t block) {
-  return xxh64(block_of(memory, block), static_cast<uint64_t>(block));
-}
+uint64_t block_sum(const Buffer& memory, int64_t block) { return xxh64(block_of(memory, block), 0); }
 
 uint64_t sum_of(const std::string& header, std::span<const uint64_t> sums) {
   return xxh64(std::as_bytes(sums), xxh64(std::as_bytes(std::span(header)), 0));

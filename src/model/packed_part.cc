@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPartSuffix = ".part";
 constexpr std::string_view kSuffix = ".packed";
-constexpr time_t kUnlockedAge_s = 3600;         // where locks do not work: no writer pauses for so long
+constexpr time_t kUnlockedAge_s = 3600;          // where locks do not work: no writer pauses for so long
 constexpr size_t kWriteBytes = size_t{4} << 20;  // at a time
 
 Status refusal(const std::string& path, const char* what, int error) {
