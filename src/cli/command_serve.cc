@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -27,6 +29,7 @@ namespace {
 constexpr int64_t kMib = 1 << 20;
 constexpr int64_t kMaxFileBytes = 16 * kMib;  // of keys and templates
 constexpr size_t kReserveBytes = 8 * kMib;
+constexpr int kLargeBlockBytes = 1 << 20;
 
 // One key a line; blanks around it and empty lines do not count.
 Status add_keys_of_file(const std::string& path, std::vector<std::string>& keys) {
@@ -183,6 +186,8 @@ Status command_serve(const Invocation& invocation) {
   print_plan(engine->plan(), serving.request_bytes > 0 ? serving.request_bytes : engine->plan().request_bytes);
   print_welcome(*server, serving, engine->chat_template() != nullptr);
   MemoryReserve::install(kReserveBytes);
+  // What a large request took goes back to the system when it ends, instead of staying in the heap for the next.
+  mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
   return server->run(*engine);
 }
 

@@ -37,9 +37,24 @@ std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::str
   if (!text.ok()) {
     return ApiError{.message = text.status().message(), .param = "messages", .code = "chat_template_error"};
   }
+  if (auto error = check_size(text->text.size())) {
+    error->param = "messages";
+    return std::move(*error);
+  }
   Result<std::vector<int32_t>> ids = engine_.tokenizer().encode_chat(*text, &budget);
   if (!ids.ok()) return api_error_of(ids.status());
   return std::move(*ids);
+}
+
+std::optional<ApiError> PromptEncoder::check_size(size_t bytes) const {
+  const int64_t tokens = engine_.tokenizer().least_tokens(bytes);
+  const int64_t context = engine_.limits().context;
+  if (tokens <= context) return std::nullopt;
+  return ApiError{.message = "the context is " + std::to_string(context) + " tokens; the prompt of " +
+                             std::to_string(bytes) + " bytes has at least " + std::to_string(tokens) +
+                             ": shorten the prompt",
+                  .param = "prompt",
+                  .code = "context_length_exceeded"};
 }
 
 std::optional<ApiError> PromptEncoder::check(GenerationCall& call, std::vector<int32_t>& prompt) const {
@@ -77,6 +92,7 @@ EncodedPrompts PromptEncoder::encode(GenerationCall& call, const WorkBudget& bud
       prompts.push_back(*ids);
       continue;
     }
+    if (auto error = check_size(std::get<std::string>(input).size())) return std::move(*error);
     Result<std::vector<int32_t>> ids = engine_.tokenizer().encode(
         std::get<std::string>(input), {.add_special = call.add_special_tokens, .parse_special = true}, &budget);
     if (!ids.ok()) return api_error_of(ids.status());

@@ -35,6 +35,8 @@ class PromptEncoder {
  private:
   PromptEncoder(const Engine& engine, std::string variables) : engine_(engine), variables_(std::move(variables)) {}
 
+  // An error for a text that has too many tokens however it is encoded.
+  std::optional<ApiError> check_size(size_t bytes) const;
   // What RequestLimits says of the call with this prompt, in the API's words.
   std::optional<ApiError> check(GenerationCall& call, std::vector<int32_t>& prompt) const;
   Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling,

@@ -1,10 +1,23 @@
 #include "server/worker_pool.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
 
 namespace quire {
+namespace {
+
+// What is being answered goes before what is yet to be read.
+void step_back() {
+  constexpr int kNice = 10;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
+}
+
+}  // namespace
 
 WorkerPool::WorkerPool(WorkerLimits limits) : limits_(limits) {
   for (size_t i = 0; i < limits.threads; ++i) threads_.emplace_back([this] { work(); });
@@ -82,6 +95,7 @@ std::deque<uint64_t>::iterator WorkerPool::next_turn() {
 }
 
 void WorkerPool::work() {
+  step_back();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || next_turn() != turns_.end(); });

@@ -252,6 +252,32 @@ class Tokenizer::Encoder {
   std::vector<int32_t>* out_ = nullptr;
 };
 
+namespace {
+
+// Whether some text of any length may become no token, or one.
+bool may_drop_text(const TokenizerSpec& spec) {
+  if (!spec.byte_level) return true;
+  const auto takes_along = [](const AddedToken& token) { return token.lstrip || token.rstrip; };
+  const auto removes = [](const PreTokenizerStep& step) { return step.behavior == SplitBehavior::kRemoved; };
+  const auto replaces = [](const NormalizerStep& step) { return step.kind == NormalizerStep::Kind::kReplace; };
+  if (std::ranges::any_of(spec.added_tokens, takes_along) || std::ranges::any_of(spec.pre_tokenizer, removes) ||
+      std::ranges::any_of(spec.normalizer, replaces)) {
+    return true;
+  }
+  return spec.unknown_id < 0 || spec.fuse_unknown;
+}
+
+// Bytes of text that a token stands for at most; 0: no number is known.
+size_t longest_token_bytes(const TokenizerSpec& spec) {
+  constexpr size_t kComposedBytes = 4;  // of text, for each byte that composition (NFC) leaves, with room
+  if (may_drop_text(spec)) return 0;
+  size_t longest = 1;
+  for (int32_t id = 0; id < spec.vocabulary.size(); ++id) longest = std::max(longest, spec.vocabulary.text(id).size());
+  return spec.normalizer.empty() ? longest : longest * kComposedBytes;
+}
+
+}  // namespace
+
 Tokenizer::Tokenizer(TokenizerSpec spec) : spec_(std::move(spec)) {}
 Tokenizer::~Tokenizer() = default;
 
@@ -261,6 +287,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
   TokenizerSpec& own = tokenizer->spec_;
 
   tokenizer->is_special_.resize(static_cast<size_t>(own.vocabulary.size()));
+  tokenizer->longest_token_bytes_ = longest_token_bytes(own);
   QUIRE_ASSIGN_OR_RETURN(Normalizer normalizer, Normalizer::create(std::move(own.normalizer)));
   QUIRE_ASSIGN_OR_RETURN(PreTokenizer pre_tokenizer, PreTokenizer::create(own.pre_tokenizer));
   Result<BpeModel> model = BpeModel::create(&own);
@@ -349,6 +376,10 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool render_special)
   std::string text;
   for (const int32_t id : ids) text += detokenizer.push(id);
   return text + detokenizer.finish();
+}
+
+int64_t Tokenizer::least_tokens(size_t bytes) const {
+  return longest_token_bytes_ == 0 ? 0 : static_cast<int64_t>(bytes / longest_token_bytes_);
 }
 
 int64_t Tokenizer::memory_bytes() const {

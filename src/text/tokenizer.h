@@ -57,6 +57,10 @@ class Tokenizer {
   // One U+FFFD for each bad byte (byte-token vocabularies) instead of one for each ill-formed sequence.
   bool replaces_each_bad_byte() const { return spec_.decoder == DecoderKind::kPieces; }
   std::span<const int32_t> end_of_generation_ids() const { return spec_.end_of_generation_ids; }  // sorted
+  // A number of tokens that no text of so many bytes falls below: what cannot fit need not be encoded to know it. 0 where
+  // the tokenizer may drop text.
+  int64_t least_tokens(size_t bytes) const;
+
   int64_t memory_bytes() const;  // heap held, for the memory plan
 
   Tokenizer(const Tokenizer&) = delete;
@@ -71,6 +75,7 @@ class Tokenizer {
 
   TokenizerSpec spec_;  // without what the parts took over
   bool adds_bos_ = false;
+  size_t longest_token_bytes_ = 0;  // 0: a token may stand for text of any length
   std::vector<bool> is_special_;  // by id
   // Added tokens that are looked for in normalized text are also rendered in their normalized form. By id.
   std::vector<std::pair<int32_t, std::string>> normalized_texts_;
