@@ -687,8 +687,9 @@ std::vector<OptionRow> server_rows() {
        .commands = kServe,
        .section = kServerSection,
        .value_name = "N",
-       .help = "connections at a time; for more, those that have been idle longest give way, and where none is idle only "
-               "/health, /ready and /metrics are answered",
+       .help =
+           "connections at a time; for more, those that have been idle longest give way, and where none is idle only "
+           "/health, /ready and /metrics are answered",
        .minimum = 1,
        .maximum = 65536},
       {.name = "max-connections-per-address",
@@ -696,7 +697,8 @@ std::vector<OptionRow> server_rows() {
        .commands = kServe,
        .section = kServerSection,
        .value_name = "N",
-       .help = "connections at a time from one address; 0: as many as --max-connections. Not for a server behind a proxy",
+       .help =
+           "connections at a time from one address; 0: as many as --max-connections. Not for a server behind a proxy",
        .minimum = 0,
        .maximum = 65536},
       {.name = "request-memory",
@@ -704,8 +706,9 @@ std::vector<OptionRow> server_rows() {
        .commands = kServe,
        .section = kServerSection,
        .value_name = "MIB",
-       .help = "memory that requests may hold together: bodies, what is read from them, answers not yet sent; beyond it "
-               "requests are answered with status 503. 0: a share of what the memory plan leaves",
+       .help =
+           "memory that requests may hold together: bodies, what is read from them, answers not yet sent; beyond it "
+           "requests are answered with status 503. 0: a share of what the memory plan leaves",
        .minimum = 0,
        .maximum = 1 << 24,
        .in_environment = true},
@@ -731,7 +734,8 @@ std::vector<OptionRow> server_rows() {
        .commands = kServe,
        .section = kServerSection,
        .value_name = "S",
-       .help = "time after which a step that has not ended is reported: in the log, in /metrics, and by /ready with 503",
+       .help =
+           "time after which a step that has not ended is reported: in the log, in /metrics, and by /ready with 503",
        .minimum = 0.1,
        .maximum = 1e6,
        .in_environment = true},
@@ -749,7 +753,8 @@ std::vector<OptionRow> server_rows() {
        .commands = kServe,
        .section = kServerSection,
        .value_name = "FILE",
-       .help = "where a JSON line for each request goes; -: standard error, none: nowhere. SIGHUP and SIGUSR1 open it anew",
+       .help =
+           "where a JSON line for each request goes; -: standard error, none: nowhere. SIGHUP and SIGUSR1 open it anew",
        .in_environment = true},
   };
 }

@@ -144,13 +144,14 @@ Status check_divergence(const Options& options, const std::string& path) {
 }
 
 void print_plan(const KvPlan& plan, int64_t request_bytes) {
-  std::fprintf(stderr,
-               "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; up to %s more for requests; context %s "
-               "tokens\n",
-               bytes_text(plan.weight_bytes).c_str(), bytes_text(plan.kv_bytes).c_str(),
-               bytes_text(plan.workspace_bytes).c_str(), bytes_text(plan.tokenizer_bytes).c_str(),
-               bytes_text(plan.total_bytes()).c_str(), bytes_text(plan.budget_bytes).c_str(),
-               bytes_text(request_bytes).c_str(), count_text(plan.context).c_str());
+  std::fprintf(
+      stderr,
+      "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; up to %s more for requests; context %s "
+      "tokens\n",
+      bytes_text(plan.weight_bytes).c_str(), bytes_text(plan.kv_bytes).c_str(),
+      bytes_text(plan.workspace_bytes).c_str(), bytes_text(plan.tokenizer_bytes).c_str(),
+      bytes_text(plan.total_bytes()).c_str(), bytes_text(plan.budget_bytes).c_str(), bytes_text(request_bytes).c_str(),
+      count_text(plan.context).c_str());
 }
 
 void print_welcome(const Server& server, const ServerOptions& options, bool chats) {
@@ -159,9 +160,8 @@ void print_welcome(const Server& server, const ServerOptions& options, bool chat
   const std::string call =
       chats ? "/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
             : "/v1/completions -d '{\"prompt\": \"Once upon a time\"}'";
-  const std::string address = options.address.is_unix()
-                                  ? "--unix-socket " + options.address.host.substr(5) + " http://localhost"
-                                  : url;
+  const std::string address =
+      options.address.is_unix() ? "--unix-socket " + options.address.host.substr(5) + " http://localhost" : url;
   std::printf("%s serves %s\n  curl %s%s%s\n", url.c_str(), options.model_names.front().c_str(), address.c_str(),
               call.c_str(), key.c_str());
   if (server.admin_port() != 0) std::printf("  port %u answers /health, /ready and /metrics\n", server.admin_port());

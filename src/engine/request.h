@@ -11,12 +11,12 @@
 namespace quire {
 
 struct Request {
-  std::string id;                 // names it in traces, logs and answers; unique among live requests
-  std::vector<int32_t> prompt;    // at least one token
-  int64_t max_tokens = -1;        // per choice; -1: the rest of the context
-  int32_t choices = 1;            // n: sampled from one prefill, each with its own seed
-  SamplingParams sampling;        // the seed is always set; the server draws one where the client gave none
-  StopTexts stop;                 // not part of the text
+  std::string id;                       // names it in traces, logs and answers; unique among live requests
+  std::vector<int32_t> prompt;          // at least one token
+  int64_t max_tokens = -1;              // per choice; -1: the rest of the context
+  int32_t choices = 1;                  // n: sampled from one prefill, each with its own seed
+  SamplingParams sampling;              // the seed is always set; the server draws one where the client gave none
+  StopTexts stop;                       // not part of the text
   std::vector<int32_t> stop_token_ids;  // ascending
   bool ignore_eos = false;
   int32_t logprobs = -1;         // per generated token the chosen one's and this many of the best; -1: none

@@ -302,14 +302,10 @@ std::string ServingEngine::describe_json() const {
   json["kv_cache"] = {{"layout", options_.kv_layout == KvLayout::kPaged ? "paged" : "contiguous"},
                       {"page_tokens", kPageTokens},
                       {"groups", groups}};
-  json["memory_bytes"] = {{"weights", plan_.weight_bytes},
-                          {"kv_cache", plan_.kv_bytes},
-                          {"workspace", plan_.workspace_bytes},
-                          {"tokenizer", plan_.tokenizer_bytes},
-                          {"total", plan_.total_bytes()},
-                          {"requests", plan_.request_bytes},
-                          {"budget", plan_.budget_bytes},
-                          {"held_after_loading", loaded_bytes_.load()}};
+  json["memory_bytes"] = {{"weights", plan_.weight_bytes},      {"kv_cache", plan_.kv_bytes},
+                          {"workspace", plan_.workspace_bytes}, {"tokenizer", plan_.tokenizer_bytes},
+                          {"total", plan_.total_bytes()},       {"requests", plan_.request_bytes},
+                          {"budget", plan_.budget_bytes},       {"held_after_loading", loaded_bytes_.load()}};
   const auto feature = [](bool on, const char* why) { return nlohmann::ordered_json{{"on", on}, {"why", why}}; };
   const bool caching = options_.prefix_caching && options_.kv_layout == KvLayout::kPaged;
   json["features"] = {

@@ -213,9 +213,10 @@ void ApiHandler::watch_steps() {
   if (stalled == stalled_) return;
   stalled_ = stalled;
   parts_.log.note(stalled ? "stalled" : "recovered",
-                  stalled ? "a step of " + std::to_string(step.rows) + " rows of " + std::to_string(step.sequences) +
-                                " sequences has not ended for " + std::to_string(static_cast<int64_t>(step.seconds)) + " s"
-                          : "the step that stood still has ended");
+                  stalled
+                      ? "a step of " + std::to_string(step.rows) + " rows of " + std::to_string(step.sequences) +
+                            " sequences has not ended for " + std::to_string(static_cast<int64_t>(step.seconds)) + " s"
+                      : "the step that stood still has ended");
 }
 
 }  // namespace quire

@@ -99,11 +99,11 @@ class ApiHandler : public HttpHandler {
   GenerationTable generations_;
   WorkerPool workers_;
   MemoryPressure pressure_;
-  int64_t started_s_;                             // since the epoch
+  int64_t started_s_;                              // since the epoch
   std::optional<Clock::time_point> drain_begins_;  // there: the end was asked for
   std::optional<Clock::time_point> drain_ends_;    // there: the listener is closed
   bool stalled_ = false;                           // the engine's step has not ended for too long
-  bool aborted_ = false;  // the drain time is over
+  bool aborted_ = false;                           // the drain time is over
   bool was_ready_ = false;
   bool stopped_ = false;
   Status outcome_;

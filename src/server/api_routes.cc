@@ -256,9 +256,9 @@ void ApiHandler::start_generation(ReplyPointer reply, GenerationCall call, std::
     reply->add_header("X-Quire-Ignored", names);
   }
   reply->request().drop_body();
-  generations_.start(
-      std::make_unique<Generation>(parts_.engine, parts_.budget, std::move(reply), std::move(call), std::move(identity)),
-      std::move(prompts));
+  generations_.start(std::make_unique<Generation>(parts_.engine, parts_.budget, std::move(reply), std::move(call),
+                                                  std::move(identity)),
+                     std::move(prompts));
 }
 
 void ApiHandler::answer_tokenize(ReplyPointer reply) {
@@ -282,8 +282,8 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
 
     std::vector<int32_t> ids;
     if (prompt) {
-      auto encoded =
-          parts_.engine.tokenizer().encode(*prompt, {.add_special = add_special, .parse_special = parse_special}, &budget);
+      auto encoded = parts_.engine.tokenizer().encode(
+          *prompt, {.add_special = add_special, .parse_special = parse_special}, &budget);
       if (!encoded.ok()) return failed(api_error_of(encoded.status()));
       ids = std::move(*encoded);
     } else {

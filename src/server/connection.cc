@@ -350,10 +350,11 @@ asio::awaitable<bool> SocketConnection::serve_one() {
 asio::awaitable<bool> SocketConnection::answer(HttpRequest request, AnswerForm form) {
   deadline_ = Clock::time_point::max();
   last_output_ = Clock::now();
-  const auto pending = std::make_shared<PendingAnswer>(std::move(request), form, host_.limits.unsent_bytes, host_.budget, [this] {
-    if (answer_ && answer_->overflowed()) abort();
-    wake_.cancel();
-  });
+  const auto pending =
+      std::make_shared<PendingAnswer>(std::move(request), form, host_.limits.unsent_bytes, host_.budget, [this] {
+        if (answer_ && answer_->overflowed()) abort();
+        wake_.cancel();
+      });
   answer_ = pending;
   const OpenExchange open_exchange(host_);
   try {

@@ -85,8 +85,8 @@ class HttpHandler {
 // Where to listen: an address and a port, or "unix:PATH".
 struct ListenAddress {
   std::string host = "127.0.0.1";
-  uint16_t port = 0;             // 0: any free one
-  uint32_t socket_mode = 0600;   // permissions of a Unix-domain socket
+  uint16_t port = 0;            // 0: any free one
+  uint32_t socket_mode = 0600;  // permissions of a Unix-domain socket
 
   bool is_unix() const { return host.starts_with("unix:"); }
 };

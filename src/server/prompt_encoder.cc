@@ -99,7 +99,8 @@ EncodedPrompts PromptEncoder::encode(GenerationCall& call, const WorkBudget& bud
     prompts.push_back(std::move(*ids));
   }
   SamplingParams& sampling = call.request.sampling;
-  if (const Status status = encode_bad_words(call.bad_words, sampling, budget); !status.ok()) return api_error_of(status);
+  if (const Status status = encode_bad_words(call.bad_words, sampling, budget); !status.ok())
+    return api_error_of(status);
   for (std::vector<int32_t>& ids : prompts) {
     if (auto error = check(call, ids)) return std::move(*error);
   }

@@ -64,10 +64,10 @@ class RequestLog {
   void lose(uint64_t lines);
 
   const std::string path_;
-  int fd_;            // -1: off. The writing thread's alone, as are the next two
+  int fd_;                // -1: off. The writing thread's alone, as are the next two
   bool is_file_ = false;  // can be cut
   std::string rest_;      // of a line that a pipe took in part
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;      // guards what follows
   std::condition_variable changed_;
   std::vector<std::string> waiting_;
   size_t waiting_bytes_ = 0;

@@ -29,8 +29,8 @@ struct ServerOptions {
   bool lenient = false;
   double ready_delay_s = 0;  // from the first signal, when /ready turns 503, to when the listener closes
   double drain_s = 30;
-  double stall_s = 30;            // after which a step that has not ended is reported
-  int64_t request_bytes = 0;      // that requests may hold together; 0: what the engine's memory plan leaves them
+  double stall_s = 30;        // after which a step that has not ended is reported
+  int64_t request_bytes = 0;  // that requests may hold together; 0: what the engine's memory plan leaves them
   // Called on the I/O thread when a second signal asks for the end: the caller ends the program soon, whatever hangs.
   std::function<void()> on_second_signal = {};
   std::string log_file = "-";

@@ -90,8 +90,8 @@ size_t WorkerPool::refused() const {
 std::deque<uint64_t>::iterator WorkerPool::next_turn() {
   const auto long_ones = static_cast<size_t>(std::ranges::count_if(running_, &Running::is_long));
   const bool may_be_long = limits_.threads == 1 || long_ones + 1 < limits_.threads;
-  return std::ranges::find_if(
-      turns_, [&](uint64_t client) { return may_be_long || !queues_.at(client).front().job.is_long; });
+  return std::ranges::find_if(turns_,
+                              [&](uint64_t client) { return may_be_long || !queues_.at(client).front().job.is_long; });
 }
 
 void WorkerPool::work() {

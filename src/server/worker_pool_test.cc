@@ -19,9 +19,9 @@ class Gate {
  public:
   explicit Gate(WorkerPool& pool) {
     ticket_ = pool.add(0, job([this](const WorkBudget& budget) {
-      entered_.set_value();
-      while (!open_.load() && !budget.spent()) std::this_thread::yield();
-    }));
+                         entered_.set_value();
+                         while (!open_.load() && !budget.spent()) std::this_thread::yield();
+                       }));
     entered_.get_future().wait();
   }
   void open() { open_.store(true); }

@@ -76,7 +76,7 @@ class Tokenizer {
   TokenizerSpec spec_;  // without what the parts took over
   bool adds_bos_ = false;
   size_t longest_token_bytes_ = 0;  // 0: a token may stand for text of any length
-  std::vector<bool> is_special_;  // by id
+  std::vector<bool> is_special_;    // by id
   // Added tokens that are looked for in normalized text are also rendered in their normalized form. By id.
   std::vector<std::pair<int32_t, std::string>> normalized_texts_;
   std::unique_ptr<Parts> parts_;

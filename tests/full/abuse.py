@@ -18,6 +18,7 @@ import signal
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -58,29 +59,46 @@ def choices_of(server: Server, path: str, body: dict) -> str:
         time.sleep(0.2)
 
 
-def token_gaps(server: Server, seed: int) -> list[float]:
-    """Seconds between the events of a stream."""
+# A process of its own, so that the hostile clients' interpreter does not slow its clock. argv: port, seconds.
+GAP_CLIENT = """
+import http.client, json, sys, time
+gaps, end, seed = [], time.monotonic() + float(sys.argv[2]), 0
+while time.monotonic() < end:
+    seed += 1
     body = {"prompt": "Count: one, two,", "max_tokens": 60, "temperature": 1, "seed": seed, "ignore_eos": True, "stream": True}
-    connection = server.connect()
-    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    if answer.status != 200:
-        answer.read()
-        connection.close()
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            time.sleep(0.2)
+            continue
+        times = []
+        while line := answer.readline():
+            if line.startswith(b"data: {"):
+                times.append(time.monotonic())
+        gaps += [after - before for before, after in zip(times, times[1:])]
+    except OSError:
         time.sleep(0.2)
-        return []
-    times = []
-    while line := answer.readline():
-        if line.startswith(b"data: {"):
-            times.append(time.monotonic())
-    connection.close()
-    return [after - before for before, after in zip(times, times[1:])]
+json.dump(gaps, sys.stdout)
+"""
+
+
+class GapClient:
+    """Seconds between the events of streams, one after the other, for a while."""
+
+    def __init__(self, server: Server, seconds: float):
+        self.process = subprocess.Popen([sys.executable, "-c", GAP_CLIENT, str(server.port), str(seconds)],
+                                        stdout=subprocess.PIPE, text=True)
+
+    def gaps(self) -> list[float]:
+        return json.loads(self.process.communicate()[0] or "[]")
 
 
 class Tally:
     def __init__(self):
         self.lock = threading.Lock()
-        self.counts, self.problems, self.gaps = Counter(), [], []
+        self.counts, self.problems = Counter(), []
 
     def add(self, what: str) -> None:
         with self.lock:
@@ -104,9 +122,6 @@ class HonestClient(threading.Thread):
                 self.tally.add("honest answers")
                 if heard != wanted:
                     self.tally.problem(f"a wrong answer to {body}: {heard[:300]} is not {wanted[:300]}")
-                gaps = token_gaps(self.server, self.random.randrange(1000))
-                with self.tally.lock:
-                    self.tally.gaps += gaps
             except Exception as error:  # it is a finding, and the others go on
                 self.tally.problem(f"honest: {type(error).__name__}: {error}")
                 time.sleep(0.5)
@@ -244,23 +259,27 @@ def main() -> int:
         print(why)
         return 77
     print(f"seed {options.seed}, {options.seconds:.0f} s", flush=True)
-    with Server("--model", model, "--context", 1024, "--max-seqs", 16, "--kv-memory", 48, "--max-queued", 64,
+    # One compute thread leaves a core to the clients; KV for everybody, so that honest prompts stay in the cache.
+    with Server("--model", model, "--context", 1024, "--threads", 1, "--max-seqs", 8, "--kv-memory", 192, "--max-queued", 64,
                 "--request-memory", 128, "--trace-requests", 50) as server:
         alone = [(request, choices_of(server, *request)) for request in honest_requests()]
         before_abuse = Tally()
         calm_s = min(30.0, options.seconds / 4)
+        watch = GapClient(server, calm_s)
         run([HonestClient(server, before_abuse, i, time.monotonic() + calm_s, alone) for i in range(HONEST)], server, [])
+        calm = percentile(watch.gaps(), 0.99)
         descriptors_before = descriptors(server.process.pid)
         tally, samples = Tally(), []
         end = time.monotonic() + options.seconds
         clients = [HonestClient(server, tally, options.seed + i, end, alone) for i in range(HONEST)]
         clients += [HostileClient(server, tally, options.seed - 1 - i, end) for i in range(HOSTILE)]
+        watch = GapClient(server, options.seconds)
         run(clients, server, samples)
+        abused = percentile(watch.gaps(), 0.99)
         if server.process.poll() is not None:
             print(f"the server ended with {server.process.returncode}")
             return 1
         problems = before_abuse.problems + check(server, tally, descriptors_before, samples)
-        calm, abused = percentile(before_abuse.gaps, 0.99), percentile(tally.gaps, 0.99)
         print("seen: " + ", ".join(f"{name} {count}" for name, count in sorted(tally.counts.items())))
         print(f"p99 gap between tokens: {calm * 1e3:.1f} ms beside honest clients, {abused * 1e3:.1f} ms beside hostile ones")
         if options.gap_factor > 0 and abused > options.gap_factor * calm:

@@ -323,8 +323,7 @@ TEST(Connection, CountsBodiesUntilTheyAreFreed) {
 
 TEST(Connection, RefusesAnswersThereIsNoMemoryFor) {
   RunningServer server({.context = 1 << 20, .request_bytes = 2 << 20});
-  const RawAnswer answer =
-      server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":100000,"n":8,"logprobs":20})"));
+  const RawAnswer answer = server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":100000,"n":8,"logprobs":20})"));
   EXPECT_EQ(answer.status, 503) << answer.body.substr(0, 200);
   EXPECT_TRUE(server.engine_has(0)) << "what is not wanted any more is cancelled";
   EXPECT_EQ(server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":3})")).status, 200);

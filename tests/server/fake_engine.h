@@ -26,7 +26,7 @@ struct FakeEngineOptions {
   size_t max_requests = 1024;              // more are refused: the queue is full
   std::chrono::microseconds step_time{0};  // pause between steps
   bool has_template = true;
-  int64_t request_bytes = 256 << 20;       // that the memory plan leaves requests
+  int64_t request_bytes = 256 << 20;  // that the memory plan leaves requests
   Engine::State state = Engine::State::kReady;
 };
 
