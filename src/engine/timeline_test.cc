@@ -51,6 +51,30 @@ TEST(Timeline, AnEventCostsLessThanATenthOfAMicrosecond) {
 #endif
 }
 
+TEST(Timeline, TellsOnlyWhoAsked) {
+  Timeline timeline(2);
+  timeline.begin("a", 0, 1, 7);
+  EXPECT_TRUE(timeline.json("a", 7).ok());
+  EXPECT_EQ(timeline.json("a", 8).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(timeline.json("a", 8).status().message(), Timeline(2).json("a", 8).status().message())
+      << "whether it exists is nobody else's business";
+}
+
+TEST(Timeline, KeepsSoManyEventsAndNoMore) {
+  Timeline timeline(1000);
+  constexpr int kEvents = 2000;
+  constexpr int kStories = static_cast<int>(Timeline::kMaxEvents / kEvents) + 20;
+  for (int i = 0; i < kStories; ++i) {
+    const std::string id = std::to_string(i);
+    timeline.begin(id, 0, 1, 0);
+    for (int event = 1; event < kEvents; ++event) timeline.add(id, {.kind = TraceEvent::Kind::kStep});
+  }
+  int kept = 0;
+  for (int i = 0; i < kStories; ++i) kept += timeline.json(std::to_string(i), 0).ok();
+  EXPECT_EQ(kept, static_cast<int>(Timeline::kMaxEvents / kEvents));
+  EXPECT_TRUE(timeline.json(std::to_string(kStories - 1), 0).ok());
+}
+
 TEST(Timeline, ForgetsTheOldest) {
   Timeline timeline(2);
   for (const char* id : {"a", "b", "c"}) timeline.begin(id, 0, 1, 0);

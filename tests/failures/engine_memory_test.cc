@@ -95,7 +95,7 @@ class Core {
     request.max_tokens = 12;
     request.choices = 2;
     request.ignore_eos = true;
-    request.stop = {"never said"};
+    request.stop = *StopTexts::create({"never said"});
     request.sampling.logit_bias = {{1, 1.0f}};
     return request;
   }

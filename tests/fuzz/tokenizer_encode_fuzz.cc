@@ -126,7 +126,8 @@ MarkedText chat_of(std::string_view text, size_t step) {
   MarkedText chat;
   chat.text = text;
   for (size_t begin = 0; begin < text.size(); begin += step) {
-    chat.spans.push_back({begin, std::min(begin + step, text.size()), (begin / step) % 2 == 1});
+    chat.spans.push_back(
+        {begin, std::min(begin + step, text.size()), (begin / step) % 2 == 1 ? Author::kTemplate : Author::kCaller});
   }
   return chat;
 }
@@ -135,7 +136,7 @@ MarkedText chat_of(std::string_view text, size_t step) {
 size_t spelled_by_template(const Subject& subject, const MarkedText& chat) {
   size_t count = 0;
   for (const auto& span : chat.spans) {
-    if (!span.from_template) continue;
+    if (span.author != Author::kTemplate) continue;
     const std::string part = chat.text.substr(span.begin, span.end - span.begin);
     for (const std::string& token : subject.control_texts) {
       for (size_t at = 0; (at = part.find(token, at)) != std::string::npos; ++at) ++count;

@@ -218,6 +218,39 @@ TEST(Api, EncodesLongPromptsOnTheWorker) {
   EXPECT_NE(answer.body.find("\"prompt_tokens\":100000,"), std::string::npos);
 }
 
+TEST(Api, APromptInAListGetsWhatItGetsAlone) {
+  RunningServer server;
+  const std::string options = R"(,"max_tokens":30,"temperature":1,"seed":5})";
+  const std::string alone =
+      between(server.ask(post(kCompletions, R"({"prompt":"a")" + options)).body, "\"text\":\"", "\"");
+  const std::string list = server.ask(post(kCompletions, R"({"prompt":["b","a","a"])" + options)).body;
+  EXPECT_FALSE(alone.empty());
+  EXPECT_EQ(occurrences(list, "\"text\":\"" + alone + "\""), 2u) << list;
+}
+
+TEST(Api, TracesAreForTheKeyThatAsked) {
+  ServerOptions options;
+  options.api_keys = {"sk-one", "sk-two"};
+  RunningServer server({}, options);
+  const std::string one = "Authorization: Bearer sk-one\r\n";
+  const std::string id = between(server.ask(post(kCompletions, R"({"prompt":"x"})", one)).body, "\"id\":\"", "\"");
+  ASSERT_FALSE(id.empty());
+  EXPECT_EQ(server.ask(get("/v1/requests/" + id + "/trace", one)).status, 200);
+  EXPECT_EQ(server.ask(get("/v1/requests/" + id + "/trace", "Authorization: Bearer sk-two\r\n")).status, 404);
+}
+
+TEST(Api, ReadsIdsOfBiasesAsPlainNumbers) {
+  RunningServer server;
+  const auto status_of = [&](const std::string& bias) {
+    return server.ask(post(kCompletions, R"({"prompt":"x","max_tokens":2,"logit_bias":{)" + bias + "}}")).status;
+  };
+  EXPECT_EQ(status_of(R"("7":1,"0":-3.5)"), 200);
+  for (const char* bias : {R"("07":1)", R"("+7":1)", R"("-0":1)", R"("7 ":1)", R"("":1)", R"("7":101)", R"("7":"1")",
+                           R"("7":1,"7":2)", R"("99999999999":1)"}) {
+    EXPECT_EQ(status_of(bias), 400) << bias;
+  }
+}
+
 TEST(Api, ListsModelsTokensAndTraces) {
   RunningServer server;
   EXPECT_NE(server.ask(get("/v1/models")).body.find("\"id\":\"fake\""), std::string::npos);
