@@ -1,7 +1,9 @@
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -172,11 +174,12 @@ void print_welcome(const Server& server, const ServerOptions& options, bool chat
 
 Status command_serve(const Invocation& invocation) {
   const Options& options = invocation.options;
+  for (const int number : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(number, SIG_IGN);  // until the server takes them
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(const ServerOptions serving, server_options(options, path));
   QUIRE_ASSIGN_OR_RETURN(const EngineOptions running, engine_options(options, path, serving.model_names.front()));
   // The port first: it is the cheaper of the two to fail, and clients may connect while the model loads.
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::bind(serving));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::bind(serving));
   if (options.max_kl.has_value()) {
     const Status near = check_divergence(options, path);
     if (!near.ok() && !options.warn) return near;
@@ -188,7 +191,15 @@ Status command_serve(const Invocation& invocation) {
   MemoryReserve::install(kReserveBytes);
   // What a large request took goes back to the system when it ends, instead of staying in the heap for the next.
   mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
-  return server->run(*engine);
+  const Status ended = server->run(*engine);
+  exit_on_interrupt();  // again: nobody listens to signals any more
+  if (engine->loading()) {
+    // Nothing is being answered, and loading would have to be waited for.
+    server.reset();
+    std::fflush(nullptr);
+    _exit(ended.ok() ? 0 : kInterruptExitCode);
+  }
+  return ended;
 }
 
 }  // namespace quire

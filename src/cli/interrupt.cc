@@ -38,7 +38,7 @@ void forget_interrupt() {
 }  // namespace
 
 void exit_on_interrupt() {
-  QUIRE_CHECK(pipe2(wake_pipe.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  if (wake_pipe[0] < 0) QUIRE_CHECK(pipe2(wake_pipe.data(), O_CLOEXEC | O_NONBLOCK) == 0);
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);

@@ -6,7 +6,7 @@ namespace quire {
 
 inline constexpr int kInterruptExitCode = 130;
 
-// Installs the default. To be called once, at the start.
+// Installs the default: at the start, and again after others took the signals for a while.
 void exit_on_interrupt();
 
 // The program was told twice to end: it ends with exit code 130 within a second, whatever hangs.

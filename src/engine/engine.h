@@ -43,6 +43,8 @@ class Engine {
   virtual void cancel(std::string_view request_id) = 0;
 
   virtual State state() const = 0;
+  // The weights are still being loaded, whatever else the state says; that cannot be called off.
+  virtual bool loading() const = 0;
   virtual Status load_error() const = 0;                    // why state() is kFailed
   virtual std::vector<std::string> load_notes() const = 0;  // sentences about how the model was loaded; when kReady
   // No new requests; returns at once. drained() turns true when the last one has ended.

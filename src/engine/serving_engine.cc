@@ -48,6 +48,7 @@ class ServingEngine final : public Engine {
   void cancel(std::string_view request_id) override;
 
   State state() const override { return state_.load(); }
+  bool loading() const override { return loading_.load(); }
   Status load_error() const override;
   std::vector<std::string> load_notes() const override;
   void drain() override;
@@ -102,6 +103,7 @@ class ServingEngine final : public Engine {
   std::vector<std::string> load_notes_;
 
   std::atomic<State> state_{State::kLoading};
+  std::atomic<bool> loading_{true};
   std::atomic<int64_t> live_{0};  // submitted, terminal event not yet delivered
   std::atomic<int64_t> running_{0};
   std::atomic<double> requests_per_second_{0};
@@ -187,6 +189,7 @@ void ServingEngine::run() {
   } catch (const std::bad_alloc&) {
     loaded = resource_exhausted("there was not enough memory to load the model");
   }
+  loading_.store(false);
   if (!loaded.ok()) {
     const std::lock_guard lock(mutex_);
     load_error_ = std::move(loaded);

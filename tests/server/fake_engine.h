@@ -38,6 +38,7 @@ class FakeEngine : public Engine {
   Status submit(Request request, OnEvent on_event) override;
   void cancel(std::string_view request_id) override;
   State state() const override { return state_; }
+  bool loading() const override { return state_ == State::kLoading; }
   std::vector<std::string> load_notes() const override { return {}; }
   Status load_error() const override { return corrupt("model.gguf: the file is cut off"); }
   void drain() override { state_ = State::kDraining; }
