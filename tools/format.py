@@ -5,9 +5,11 @@ Other versions of clang-format lay some constructs out differently, so only vers
 one, or none, the exit status is 77 (skipped).
 """
 
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,13 +40,17 @@ def main() -> int:
         print(f"clang-format {VERSION} is not installed")
         return SKIPPED
     files = subprocess.run(["git", "ls-files", "--", *SOURCES], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name in files.stdout.split() if (ROOT / name).exists()]
+
+    def formatted(name: str) -> str:
+        return subprocess.run([program, name], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(formatted, names))
     unformatted = 0
-    for name in files.stdout.split():
+    for name, after in zip(names, results):
         path = ROOT / name
-        if not path.exists():
-            continue
         before = path.read_text()
-        after = subprocess.run([program, name], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         if before == after:
             continue
         if check:
