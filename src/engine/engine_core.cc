@@ -203,7 +203,7 @@ Status EngineCore::compute_step(const StepPlan& plan, int64_t start_ns, const st
     QUIRE_RETURN_IF_ERROR(step.status());
     results = take_results(plan, *step, end_ns);
   } catch (const std::bad_alloc&) {
-    return resource_exhausted("there was no memory left for the step that the request was part of; try again later");
+    return resource_exhausted("out of memory");  // short enough to need none itself
   }
   observer_.step_done(static_cast<int64_t>(plan.tokens.size()), static_cast<double>(end_ns - start_ns) / 1e9);
   apply_withdrawals(end_ns);  // of listeners; the step is still in flight
