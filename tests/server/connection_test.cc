@@ -311,6 +311,9 @@ TEST(Connection, CountsBodiesUntilTheyAreFreed) {
   {
     RawClient first(server.port());
     first.send(head + std::string(2'500'000, 'a'));
+    ASSERT_TRUE(RunningServer::soon([&] {
+      return server.ask(get("/metrics")).body.find("\nquire_request_memory_bytes 2500000\n") != std::string::npos;
+    }));
     RawClient second(server.port());
     second.send(head + std::string(2'500'000, 'a'));
     EXPECT_EQ(second.answer().status, 503);
