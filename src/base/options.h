@@ -41,8 +41,8 @@ struct Options {
   std::optional<double> temperature;
   std::optional<int64_t> top_k;
   std::optional<double> top_p;
-  double min_p = 0.0;
-  double repetition_penalty = 1.0;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
   std::optional<uint64_t> seed;       // absent: drawn, and reported
   std::optional<int64_t> max_tokens;  // absent: the rest of the context
   std::vector<std::string> stop;

@@ -66,6 +66,16 @@ int64_t window_layers(const Hparams& hparams) {
 JsonObject rope_json(const RopeParams& rope) {
   JsonObject object;
   object.real("theta", rope.theta).text("scaling", scaling_name(rope.scaling)).real("factor", rope.factor);
+  if (rope.original_context > 0) object.number("original_context", rope.original_context);
+  if (rope.scaling == RopeScaling::kLlama3) {
+    object.real("low_freq_factor", rope.low_freq_factor).real("high_freq_factor", rope.high_freq_factor);
+  }
+  if (rope.scaling == RopeScaling::kYarn) {
+    object.real("beta_fast", rope.beta_fast).real("beta_slow", rope.beta_slow).boolean("truncate", rope.truncate);
+    if (rope.attention_factor) object.real("attention_factor", *rope.attention_factor);
+    if (rope.mscale) object.real("mscale", *rope.mscale);
+    if (rope.mscale_all_dim) object.real("mscale_all_dim", *rope.mscale_all_dim);
+  }
   return object;
 }
 
@@ -102,10 +112,36 @@ JsonObject plan_json(const MemoryPlan& plan) {
   return object;
 }
 
+// What a generation takes where a request leaves it open; a key for each that the checkpoint states.
+JsonObject sampling_json(const Hparams& h) {
+  JsonObject object;
+  if (h.default_temperature) object.real("temperature", static_cast<double>(*h.default_temperature));
+  if (h.default_top_k) object.number("top_k", *h.default_top_k);
+  if (h.default_top_p) object.real("top_p", static_cast<double>(*h.default_top_p));
+  if (h.default_min_p) object.real("min_p", static_cast<double>(*h.default_min_p));
+  if (h.default_repetition_penalty) {
+    object.real("repetition_penalty", static_cast<double>(*h.default_repetition_penalty));
+  }
+  return object;
+}
+
+// Of checkpoint and tokenizer together. One whose tokenizer cannot be read is inspected all the same.
+std::vector<std::string> remarks_of(const Checkpoint& checkpoint) {
+  std::vector<std::string> remarks(checkpoint.remarks().begin(), checkpoint.remarks().end());
+  const auto tokenizer = load_tokenizer(checkpoint);
+  if (tokenizer.ok()) {
+    remarks.insert(remarks.end(), (*tokenizer)->remarks().begin(), (*tokenizer)->remarks().end());
+  } else {
+    remarks.push_back("the tokenizer cannot be read: " + tokenizer.status().message());
+  }
+  return remarks;
+}
+
 void print_json(const Checkpoint& checkpoint, const MemoryPlan& plan, const std::optional<std::string>& chat_template) {
   const Hparams& hparams = checkpoint.hparams();
   JsonObject object;
   object.text("path", checkpoint.path())
+      .texts("remarks", remarks_of(checkpoint))
       .text("format", checkpoint.format())
       .number("file_bytes", checkpoint.file_bytes())
       .text("architecture", hparams.architecture)
@@ -123,7 +159,7 @@ void print_json(const Checkpoint& checkpoint, const MemoryPlan& plan, const std:
       .number("window_layers", window_layers(hparams))
       .object("rope", rope_json(hparams.rope));
   if (hparams.rope_local) object.object("rope_local", rope_json(*hparams.rope_local));
-  object.ids("eos_token_ids", hparams.eos_token_ids);
+  object.ids("eos_token_ids", hparams.eos_token_ids).object("sampling", sampling_json(hparams));
   std::vector<JsonObject> tensors;
   for (const TensorLine& line : tensors_by_type(checkpoint)) {
     tensors.emplace_back()
@@ -151,6 +187,23 @@ std::string rope_text(const RopeParams& rope) {
   return text + buffer;
 }
 
+std::string sampling_text(const Hparams& h) {
+  const auto with = [](std::string text, const char* name, double value) {
+    char buffer[64];
+    std::snprintf(buffer, sizeof buffer, "%s%s %g", text.empty() ? "" : ", ", name, value);
+    return text + buffer;
+  };
+  std::string text;
+  if (h.default_temperature) text = with(text, "temperature", static_cast<double>(*h.default_temperature));
+  if (h.default_top_k) text = with(text, "top_k", *h.default_top_k);
+  if (h.default_top_p) text = with(text, "top_p", static_cast<double>(*h.default_top_p));
+  if (h.default_min_p) text = with(text, "min_p", static_cast<double>(*h.default_min_p));
+  if (h.default_repetition_penalty) {
+    text = with(text, "repetition_penalty", static_cast<double>(*h.default_repetition_penalty));
+  }
+  return text.empty() ? "not stated" : text;
+}
+
 void print_architecture(const Checkpoint& checkpoint, const std::optional<std::string>& chat_template) {
   const Hparams& h = checkpoint.hparams();
   std::vector<std::vector<std::string>> rows = {
@@ -165,6 +218,7 @@ void print_architecture(const Checkpoint& checkpoint, const std::optional<std::s
       {"vocabulary",
        count_text(h.vocab_size) + " tokens, " + (h.tied_embeddings ? "tied" : "separate") + " output matrix"},
       {"context", count_text(h.context_length) + " tokens trained"},
+      {"sampling", sampling_text(h)},
       {"chat template", chat_template ? count_text(static_cast<int64_t>(chat_template->size())) + " bytes" : "none"},
   };
   if (h.sliding_window > 0) {
@@ -236,6 +290,10 @@ Status command_inspect(const Invocation& invocation) {
   print_architecture(*checkpoint, chat_template);
   print_tensors(*checkpoint);
   print_plan(plan);
+  if (const std::vector<std::string> remarks = remarks_of(*checkpoint); !remarks.empty()) {
+    std::printf("\n%s\n", styled(stdout, Style::kHeading, "How the files are read").c_str());
+    for (const std::string& remark : remarks) std::printf("  %s\n", remark.c_str());
+  }
   if (plan.total_bytes > plan.available_bytes) {
     std::printf("\nIt does not fit: lower --context%s.\n", plan.sequences > 1 ? " or --sequences" : "");
   } else if (is_terminal(stdout)) {

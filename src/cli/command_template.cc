@@ -7,6 +7,7 @@
 #include "cli/input.h"
 #include "cli/jsonl.h"
 #include "cli/model_source.h"
+#include "cli/terminal.h"
 #include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
 #include "text/chat_template.h"
@@ -32,7 +33,15 @@ Result<Source> open_source(const Options& options) {
   if (!options.template_file.empty()) {
     QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(options.template_file, kMaxTemplateBytes));
     QUIRE_ASSIGN_OR_RETURN(ChatTemplate chat_template, parse_template(text, options.template_file));
-    return Source{std::move(chat_template), JsonObject()};
+    // The model's BOS and others, as `serve --chat-template` gives them; a template alone needs no model.
+    QUIRE_ASSIGN_OR_RETURN(const std::string model, find_local_model(options));
+    if (model.empty()) {
+      note(options.model + " is not here, so bos_token and other special tokens are undefined; see --model.");
+      return Source{std::move(chat_template), JsonObject()};
+    }
+    QUIRE_ASSIGN_OR_RETURN(const auto checkpoint, Checkpoint::open(model, CheckpointParts::kVocabulary));
+    QUIRE_ASSIGN_OR_RETURN(JsonObject variables, special_token_variables(*checkpoint));
+    return Source{std::move(chat_template), std::move(variables)};
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));

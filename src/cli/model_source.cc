@@ -73,6 +73,20 @@ Result<std::string> pull_with_progress(const Options& options, const std::string
   return pulled_path(*entry, folder);
 }
 
+void note_remarks(const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
+  for (const std::string& remark : checkpoint.remarks()) note("note: " + remark);
+  for (const std::string& remark : tokenizer.remarks()) note("note: " + remark);
+}
+
+Result<std::string> find_local_model(const Options& options) {
+  if (const CatalogueEntry* entry = find_in_catalogue(options.model)) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string folder, model_folder(options));
+    return is_pulled(*entry, folder) ? pulled_path(*entry, folder) : std::string();
+  }
+  std::error_code error;
+  return std::filesystem::exists(options.model, error) ? options.model : std::string();
+}
+
 Result<std::string> find_model(const Options& options) {
   if (const CatalogueEntry* entry = find_in_catalogue(options.model)) {
     QUIRE_ASSIGN_OR_RETURN(const std::string folder, model_folder(options));

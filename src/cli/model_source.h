@@ -6,6 +6,8 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "engine/model_options.h"
+#include "formats/checkpoint.h"
+#include "text/tokenizer.h"
 
 namespace quire {
 
@@ -16,7 +18,13 @@ Result<std::string> model_folder(const Options& options);
 // error, or a path that exists.
 Result<std::string> find_model(const Options& options);
 
+// The same where the model is here already; empty: it would have to be fetched, or does not exist.
+Result<std::string> find_local_model(const Options& options);
+
 ModelOptions model_options(const Options& options, std::string path);
+
+// Says on standard error how the files were read where they leave a choice (Checkpoint::remarks).
+void note_remarks(const Checkpoint& checkpoint, const Tokenizer& tokenizer);
 
 // Pulls a model of the catalogue, with progress on standard error where that is a terminal. Ctrl-C cancels. Returns the
 // path of the file.

@@ -13,6 +13,10 @@ constexpr std::string_view kTekkenPattern =
 
 constexpr std::string_view kFalconPunctuation = R"([\p{P}\$\+<=>\^~\|`]+)";
 
+// GPT-2's pattern without its last alternative: what of white space it leaves over stays one piece.
+constexpr std::string_view kDefaultWords =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
+
 constexpr std::string_view kDeepseekV3Cjk = R"([\x{4e00}-\x{9fa5}\x{3040}-\x{309f}\x{30a0}-\x{30ff}]+)";
 constexpr std::string_view kDeepseekV3Words =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
@@ -89,6 +93,9 @@ Result<GgufPreTokenizer> gguf_pre_tokenizer(std::string_view name) {
     GgufPreTokenizer result = patterns({kTekkenPattern});
     result.ignore_merges = result.adds_bos = true;
     return result;
+  }
+  if (name == "default") {
+    return patterns({kFalconPunctuation, kDefaultWords, R"(\p{N}+)", "[0-9][0-9][0-9]"});
   }
   if (name == "falcon") return patterns({kFalconPunctuation, kGpt2Pattern, "[0-9][0-9][0-9]"});
   if (name == "deepseek-v3") return patterns({R"(\p{N}{1,3})", kDeepseekV3Cjk, kDeepseekV3Words});

@@ -171,12 +171,15 @@ Status read_scores(const Checkpoint& checkpoint, std::span<const TokenType> type
 
 Status read_byte_level(const Checkpoint& checkpoint, TokenizerSpec* spec, bool* adds_bos) {
   QUIRE_ASSIGN_OR_RETURN(const auto* name, optional_key<std::string>(checkpoint, "pre", "a string"));
-  if (name == nullptr) {
-    return unsupported(
-        "the file names no pre-tokenizer (tokenizer.ggml.pre); convert the model again with a newer "
-        "converter");
+  // Files of before April 2024 name none. Of Qwen 2 there was only ever one.
+  const bool guess = name == nullptr && checkpoint.hparams().architecture == "qwen2";
+  const std::string used = name != nullptr ? *name : guess ? "qwen2" : "default";
+  QUIRE_ASSIGN_OR_RETURN(GgufPreTokenizer pre, gguf_pre_tokenizer(used));
+  if (name == nullptr || used == "default") {
+    spec->remarks.push_back("tokenizer.ggml.pre " + std::string(name == nullptr ? "is missing" : "is 'default'") +
+                            ": text is split " + (guess ? "as Qwen 2 does" : "by llama.cpp's default rules") +
+                            ", which may not be what the model learnt; a newer converter names the right ones");
   }
-  QUIRE_ASSIGN_OR_RETURN(GgufPreTokenizer pre, gguf_pre_tokenizer(*name));
   QUIRE_ASSIGN_OR_RETURN(const auto tokens, tokens_of(checkpoint));
   QUIRE_ASSIGN_OR_RETURN(const auto types, types_of(checkpoint, tokens.size()));
   QUIRE_RETURN_IF_ERROR(add_tokens(tokens, types, pre.ignore_merges, spec));

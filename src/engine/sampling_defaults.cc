@@ -7,19 +7,21 @@ namespace quire {
 
 SamplingParams sampling_params(const Options& options, const Hparams& hparams) {
   SamplingParams params;
-  if (hparams.default_temperature || hparams.default_top_k || hparams.default_top_p) {
+  if (hparams.default_temperature || hparams.default_top_k || hparams.default_top_p || hparams.default_min_p) {
     params.temperature = hparams.default_temperature.value_or(params.temperature);
     params.top_k = hparams.default_top_k.value_or(params.top_k);
     params.top_p = hparams.default_top_p.value_or(params.top_p);
+    params.min_p = hparams.default_min_p.value_or(params.min_p);
   } else {
     params.temperature = static_cast<float>(kFallbackTemperature);
     params.top_p = static_cast<float>(kFallbackTopP);
   }
+  params.repetition_penalty = hparams.default_repetition_penalty.value_or(params.repetition_penalty);
   if (options.temperature) params.temperature = static_cast<float>(*options.temperature);
   if (options.top_k) params.top_k = static_cast<int32_t>(*options.top_k);
   if (options.top_p) params.top_p = static_cast<float>(*options.top_p);
-  params.min_p = static_cast<float>(options.min_p);
-  params.repetition_penalty = static_cast<float>(options.repetition_penalty);
+  if (options.min_p) params.min_p = static_cast<float>(*options.min_p);
+  if (options.repetition_penalty) params.repetition_penalty = static_cast<float>(*options.repetition_penalty);
   params.frequency_penalty = static_cast<float>(options.frequency_penalty);
   params.presence_penalty = static_cast<float>(options.presence_penalty);
   params.min_tokens = options.min_tokens;

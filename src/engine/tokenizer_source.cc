@@ -19,6 +19,7 @@ Status in_file(const Checkpoint& checkpoint, const Status& status) {
 Result<TokenizerSpec> tokenizer_spec_of(const Checkpoint& checkpoint) {
   Result<TokenizerSpec> spec = is_gguf(checkpoint) ? gguf_tokenizer_spec(checkpoint) : hf_tokenizer_spec(checkpoint);
   if (!spec.ok()) return in_file(checkpoint, spec.status());
+  for (std::string& remark : spec->remarks) remark = checkpoint.path() + ": " + remark;
   std::vector<int32_t>& ends = spec->end_of_generation_ids;
   const std::vector<int32_t>& configured = checkpoint.hparams().eos_token_ids;
   ends.insert(ends.end(), configured.begin(), configured.end());

@@ -150,11 +150,20 @@ Status add_sentencepiece(const TokenizerSpec& spec, GgufMetadata* keys) {
   return {};
 }
 
+// Leaves out the added tokens that the embedding has no row for, such as special tokens that only a tokenizer's class
+// knows: in a GGUF file the list of tokens is as long as the embedding, and no model can be given them.
+void drop_rowless(int64_t rows, TokenizerSpec* spec) {
+  if (rows == 0) return;
+  std::erase_if(spec->added_tokens, [&](const AddedToken& token) { return token.id >= rows; });
+  std::erase_if(spec->end_of_generation_ids, [&](int32_t id) { return id >= rows; });
+}
+
 // Texts and types of all tokens, and what pads the list to the embedding's rows.
 Status add_tokens(const TokenizerSpec& spec, int64_t rows, GgufMetadata* keys) {
-  const int32_t size = spec.vocabulary.size();
-  if (rows != 0 && size > rows) {
-    return corrupt("tokenizer.json names the id " + std::to_string(size - 1) + ", but config.json's vocab_size is " +
+  const auto size = static_cast<int32_t>(rows == 0 ? spec.vocabulary.size() : std::min<int64_t>(spec.vocabulary.size(), rows));
+  for (int32_t id = size; id < spec.vocabulary.size(); ++id) {
+    if (spec.vocabulary.find(spec.vocabulary.text(id)) != id) continue;  // was an added token
+    return corrupt("tokenizer.json names the id " + std::to_string(id) + ", but config.json's vocab_size is " +
                    std::to_string(rows));
   }
   const auto count = static_cast<size_t>(std::max<int64_t>(size, rows));
@@ -194,9 +203,10 @@ Status add_special_tokens(const Checkpoint& hf, const TokenizerSpec& spec, GgufM
   }
   QUIRE_ASSIGN_OR_RETURN(const auto specials, hf_special_token_texts(hf));
   for (const auto& [name, text] : specials) {
+    const std::string_view key = gguf_special_key(name);
     const int32_t id = id_of(spec, text);
-    if (id < 0) return corrupt("tokenizer_config.json: '" + name + "' is '" + text + "', which is no token");
-    set(keys, gguf_special_key(name), static_cast<uint64_t>(id));
+    if (key.empty() || id < 0) continue;  // no key in GGUF, or no row in the embedding
+    set(keys, key, static_cast<uint64_t>(id));
   }
   if (!spec.byte_level) {
     set(keys, "unknown_token_id", spec.unknown_id >= 0 ? static_cast<uint64_t>(spec.unknown_id) : kNoToken);
@@ -263,7 +273,8 @@ Status add_chat_templates(const Checkpoint& hf, GgufMetadata* keys) {
   return {};
 }
 
-Status add_keys(const Checkpoint& hf, const TokenizerSpec& spec, GgufMetadata* keys) {
+Status add_keys(const Checkpoint& hf, TokenizerSpec spec, GgufMetadata* keys) {
+  drop_rowless(hf.hparams().vocab_size, &spec);
   QUIRE_RETURN_IF_ERROR(check_added_tokens(spec));
   QUIRE_RETURN_IF_ERROR(spec.byte_level ? add_byte_level(spec, keys) : add_sentencepiece(spec, keys));
   QUIRE_RETURN_IF_ERROR(add_tokens(spec, hf.hparams().vocab_size, keys));
@@ -277,9 +288,9 @@ Status add_keys(const Checkpoint& hf, const TokenizerSpec& spec, GgufMetadata* k
 
 Result<GgufMetadata> gguf_tokenizer_metadata(const Checkpoint& hf) {
   if (hf.format().starts_with("GGUF")) return invalid_argument(hf.path() + " is a GGUF file already");
-  QUIRE_ASSIGN_OR_RETURN(const TokenizerSpec spec, checked_tokenizer_spec(hf));
+  QUIRE_ASSIGN_OR_RETURN(TokenizerSpec spec, checked_tokenizer_spec(hf));
   GgufMetadata keys;
-  const Status status = add_keys(hf, spec, &keys);
+  const Status status = add_keys(hf, std::move(spec), &keys);
   if (!status.ok()) return Status(status.code(), hf.path() + ": " + status.message());
   return keys;
 }

@@ -1,13 +1,38 @@
 #include "formats/checkpoint.h"
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "base/check.h"
 #include "formats/gguf_checkpoint.h"
 #include "formats/hf_checkpoint.h"
+#include "formats/hf_weights.h"
+#include "formats/messages.h"
 
 namespace quire {
+namespace {
+
+// The GGUF file of a directory that holds one model and no safetensors; empty: it is Hugging Face's kind.
+Result<std::string> gguf_of_directory(const std::string& directory) {
+  if (has_hf_weights(directory)) return std::string();
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    // Of a split model the first part stands for all; what encodes images is no model of its own.
+    const bool later_part = name.find("-of-") != std::string::npos && name.find("-00001-of-") == std::string::npos;
+    if (name.ends_with(".gguf") && !later_part && !name.starts_with("mmproj")) found.push_back(name);
+  }
+  if (found.empty()) return std::string();
+  if (found.size() == 1) return directory + "/" + found.front();
+  std::ranges::sort(found);
+  return invalid_argument(directory + ": holds " + std::to_string(found.size()) + " GGUF models; name one of them, " +
+                          quote(found[0]) + " or " + quote(found[1]));
+}
+
+}  // namespace
 
 int64_t TensorRef::rows() const {
   int64_t n = 1;
@@ -17,6 +42,18 @@ int64_t TensorRef::rows() const {
 
 std::string TensorRef::type_name() const {
   return quantized != nullptr ? quantized->name() : std::string(dtype_info(dtype).name);
+}
+
+bool same_matrix(const TensorRef& a, const TensorRef& b) {
+  if (a.quantized != nullptr || b.quantized != nullptr || a.rank != 2 || b.rank != 2 || a.shape != b.shape) return false;
+  if (a.dtype == b.dtype) return std::memcmp(a.data, b.data, static_cast<size_t>(a.bytes)) == 0;
+  std::vector<float> left(static_cast<size_t>(a.columns())), right(left.size());
+  for (int64_t r = 0; r < a.rows(); ++r) {
+    a.decode_f32(r, 1, left.data());
+    b.decode_f32(r, 1, right.data());
+    if (left != right) return false;
+  }
+  return true;
 }
 
 const std::byte* TensorRef::row(int64_t r) const {
@@ -61,7 +98,10 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, Ch
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) return not_found(path + ": no such file or directory");
-  if (std::filesystem::is_directory(status)) return open_hf_checkpoint(path, parts);
+  if (std::filesystem::is_directory(status)) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string gguf, gguf_of_directory(path));
+    return gguf.empty() ? open_hf_checkpoint(path, parts) : open_gguf_checkpoint(gguf, parts);
+  }
   if (path.ends_with(".safetensors")) {
     return invalid_argument(path + ": name the checkpoint's directory, which also holds config.json, not this file");
   }

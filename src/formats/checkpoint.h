@@ -57,6 +57,9 @@ struct TensorRef {
   void decode_f32(int64_t first, int64_t n, float* out) const;
 };
 
+// Whether two matrices of the file hold the same numbers, whatever their types; quantized ones never do.
+bool same_matrix(const TensorRef& a, const TensorRef& b);
+
 // A GGUF metadata value. Integers of every width are widened; arrays keep one element type.
 using MetaValue = std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<bool>, std::vector<int64_t>,
                                std::vector<uint64_t>, std::vector<double>, std::vector<std::string>>;
@@ -78,8 +81,8 @@ class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
 
-  // `path` is a .gguf file (for a split model: any of its parts) or a directory with config.json. Reads headers
-  // only. Fails with the file and field at fault; never allocates more than the file's size could justify.
+  // `path` is a .gguf file (for a split model: any of its parts), a directory with config.json, or one that holds a
+  // single GGUF model. Reads headers only. Fails with the file and field at fault; never allocates more than the file's size could justify.
   static Result<std::unique_ptr<Checkpoint>> open(const std::string& path,
                                                   CheckpointParts parts = CheckpointParts::kAll);
 
@@ -89,6 +92,10 @@ class Checkpoint {
   // beside tied embeddings). For `inspect`.
   std::span<const std::string> unused_tensors() const { return unused_tensors_; }
   const TensorRef* find(std::string_view canonical_name) const;  // null: absent
+
+  // What a person should hear of how these files are read: keys that contradict each other and which of them is used,
+  // keys without effect here, what is filled in. Each names its file. Empty for an ordinary checkpoint.
+  std::span<const std::string> remarks() const { return remarks_; }
 
   const CheckpointNotes& notes() const { return notes_; }
 
@@ -106,8 +113,9 @@ class Checkpoint {
 
   // GGUF only: the value of a metadata key; null when absent, or for other formats.
   virtual const MetaValue* meta(std::string_view key) const = 0;
-  // Hugging Face only: the text of "config.json", "tokenizer.json", "tokenizer_config.json",
-  // "generation_config.json", "chat_template.jinja", "special_tokens_map.json"; null when absent, or for GGUF.
+  // Hugging Face only: the bytes of "config.json", "tokenizer.json", "tokenizer_config.json", "added_tokens.json",
+  // "generation_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model", "vocab.json",
+  // "merges.txt"; null when absent, or for GGUF.
   virtual const std::string* document(std::string_view file_name) const = 0;
 
  protected:
@@ -119,6 +127,7 @@ class Checkpoint {
   Hparams hparams_;
   std::vector<TensorRef> tensors_;
   std::vector<std::string> unused_tensors_;
+  std::vector<std::string> remarks_;
   CheckpointNotes notes_;
   std::string path_;
   int64_t file_bytes_ = 0;  // of all parts together

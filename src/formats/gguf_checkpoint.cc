@@ -120,7 +120,28 @@ class GgufCheckpoint final : public Checkpoint {
     unused_tensors_ = std::move(tensors.unused);
     set_tensors(std::move(tensors.used));
     QUIRE_RETURN_IF_ERROR(check_rope_factors());
+    note_sampling_keys();
     return read_notes();
+  }
+
+  // The ways of sampling that quire has nothing like, unless the file turns them off.
+  void note_sampling_keys() {
+    constexpr std::string_view kPrefix = "general.sampling.";
+    constexpr std::string_view kRead[] = {"temp", "top_k", "top_p", "min_p", "penalty_repeat"};
+    constexpr std::string_view kDetails[] = {"mirostat_tau", "mirostat_eta", "xtc_threshold", "sequence"};
+    const bool penalizes = hparams_.default_repetition_penalty.value_or(1.0f) != 1.0f;
+    for (const GgufStoredEntry& entry : parts_.front().entries) {
+      if (!entry.key.starts_with(kPrefix)) continue;
+      const std::string_view name = std::string_view(entry.key).substr(kPrefix.size());
+      if (std::ranges::find(kRead, name) != std::end(kRead)) continue;
+      if (std::ranges::find(kDetails, name) != std::end(kDetails)) continue;
+      const MetaValue* value = meta(entry.key);
+      const bool off = *value == MetaValue(uint64_t{0}) || *value == MetaValue(int64_t{0}) || *value == MetaValue(0.0);
+      if (off || (name == "penalty_last_n" && !penalizes)) continue;
+      remarks_.push_back(path_ + ": metadata key " + quote(entry.key) + " is not obeyed: " +
+                         (name == "penalty_last_n" ? "the repetition penalty counts the whole text"
+                                                   : "quire has nothing like it"));
+    }
   }
 
   Status read_notes() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/byte_reader.h"
+#include "formats/git_lfs.h"
 #include "formats/messages.h"
 
 namespace quire {
@@ -368,6 +369,7 @@ class Parser {
 
 Result<GgufFile> GgufFile::open(const std::string& path, bool with_tensors) {
   QUIRE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  QUIRE_RETURN_IF_ERROR(refuse_git_lfs_pointer(file.bytes(), path));
   GgufFile gguf{std::move(file), 0, {}, {}, {}};
   const Status parsed = Parser(gguf).parse(with_tensors);
   QUIRE_RETURN_IF_ERROR(gguf.file.unchanged());  // first: it may be why

@@ -212,11 +212,24 @@ class Reader {
 
   Status read_sampling() {
     QUIRE_ASSIGN_OR_RETURN(const auto temperature, meta_.find_float("general.sampling.temp"));
-    QUIRE_ASSIGN_OR_RETURN(const auto top_k, meta_.find_int("general.sampling.top_k", 0, kMaxCount));
+    QUIRE_ASSIGN_OR_RETURN(const auto top_k, meta_.find_int("general.sampling.top_k", -1, kMaxCount));
     QUIRE_ASSIGN_OR_RETURN(const auto top_p, meta_.find_float("general.sampling.top_p"));
+    QUIRE_ASSIGN_OR_RETURN(const auto min_p, meta_.find_float("general.sampling.min_p"));
+    QUIRE_ASSIGN_OR_RETURN(const auto penalty, meta_.find_float("general.sampling.penalty_repeat"));
+    const auto within = [&](const char* key, const std::optional<double>& value, double low, double high) -> Status {
+      if (!value || (*value >= low && *value <= high)) return {};
+      return meta_.error("general.sampling." + std::string(key), "is " + std::to_string(*value));
+    };
+    QUIRE_RETURN_IF_ERROR(within("temp", temperature, 0.0, std::numeric_limits<float>::max()));
+    QUIRE_RETURN_IF_ERROR(within("top_p", top_p, 0.0, 1.0));
+    QUIRE_RETURN_IF_ERROR(within("min_p", min_p, 0.0, 1.0));
+    QUIRE_RETURN_IF_ERROR(within("penalty_repeat", penalty, std::numeric_limits<float>::min(),
+                                 std::numeric_limits<float>::max()));
     if (temperature) h_.default_temperature = static_cast<float>(*temperature);
-    if (top_k) h_.default_top_k = static_cast<int32_t>(*top_k);
+    if (top_k) h_.default_top_k = static_cast<int32_t>(std::max<int64_t>(*top_k, 0));  // -1, as 0: off
     if (top_p) h_.default_top_p = static_cast<float>(*top_p);
+    if (min_p) h_.default_min_p = static_cast<float>(*min_p);
+    if (penalty) h_.default_repetition_penalty = static_cast<float>(*penalty);
     return {};
   }
 

@@ -125,6 +125,10 @@ class Writer {
     if (h_.default_temperature) set("general.sampling.temp", static_cast<double>(*h_.default_temperature));
     if (h_.default_top_k) set("general.sampling.top_k", static_cast<int64_t>(*h_.default_top_k));
     if (h_.default_top_p) set("general.sampling.top_p", static_cast<double>(*h_.default_top_p));
+    if (h_.default_min_p) set("general.sampling.min_p", static_cast<double>(*h_.default_min_p));
+    if (h_.default_repetition_penalty) {
+      set("general.sampling.penalty_repeat", static_cast<double>(*h_.default_repetition_penalty));
+    }
   }
 
   const Hparams& h_;

@@ -12,85 +12,34 @@
 #include "formats/hf_config.h"
 #include "formats/hf_names.h"
 #include "formats/hf_quantization.h"
+#include "formats/hf_weights.h"
 #include "formats/messages.h"
-#include "formats/safetensors_file.h"
-#include "formats/safetensors_index.h"
 #include "formats/tensor_schema.h"
 
 namespace quire {
 namespace {
 
-constexpr std::string_view kWeightsFile = "model.safetensors";
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-constexpr size_t kMaxShards = 1000;
-constexpr size_t kMaxIndexBytes = size_t{32} << 20;
-
 struct Document {
   std::string_view name;
   size_t max_bytes;
 };
-constexpr std::array<Document, 9> kDocuments = {{{"config.json", size_t{4} << 20},
+constexpr std::array<Document, 13> kDocuments = {{{"config.json", size_t{4} << 20},
                                                  {"generation_config.json", size_t{1} << 20},
                                                  {"quantize_config.json", size_t{4} << 20},
                                                  {"quant_config.json", size_t{4} << 20},
                                                  {"tokenizer.json", size_t{256} << 20},
                                                  {"tokenizer_config.json", size_t{16} << 20},
                                                  {"special_tokens_map.json", size_t{4} << 20},
+                                                 {"added_tokens.json", size_t{16} << 20},
+                                                 {"tokenizer.model", size_t{16} << 20},
+                                                 {"vocab.json", size_t{64} << 20},
+                                                 {"merges.txt", size_t{64} << 20},
                                                  {"chat_template.jinja", size_t{4} << 20},
                                                  {kNotesFile, size_t{16} << 20}}};
 
 bool exists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
-}
-
-Result<std::string> read_text(const std::string& path, size_t max_bytes) {
-  QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  const std::span<const std::byte> bytes = file.bytes();
-  if (bytes.size() > max_bytes) {
-    return out_of_range(path + ": has " + std::to_string(bytes.size()) + " bytes; at most " +
-                        std::to_string(max_bytes) + " are read");
-  }
-  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  QUIRE_RETURN_IF_ERROR(file.unchanged());
-  return text;
-}
-
-// The safetensors files of a checkpoint, in the order of their names.
-Result<std::vector<SafetensorsFile>> open_weights(const std::string& directory) {
-  std::vector<SafetensorsFile> files;
-  const std::string single = directory + "/" + std::string(kWeightsFile);
-  if (exists(single)) {
-    QUIRE_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(single));
-    files.push_back(std::move(file));
-    return files;
-  }
-  const std::string index_path = directory + "/" + std::string(kIndexFile);
-  if (!exists(index_path)) {
-    return not_found(directory + ": holds neither " + std::string(kWeightsFile) + " nor " + std::string(kIndexFile) +
-                     "; other weight formats of Hugging Face are not read");
-  }
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_text(index_path, kMaxIndexBytes));
-  QUIRE_ASSIGN_OR_RETURN(const SafetensorsIndex index, parse_safetensors_index(text, index_path));
-  std::set<std::string> names;
-  for (const auto& [tensor, name] : index) names.insert(name);
-  if (names.size() > kMaxShards) {
-    return out_of_range(index_path + ": names " + std::to_string(names.size()) + " files; at most " +
-                        std::to_string(kMaxShards) + " are read");
-  }
-  std::set<std::pair<std::string, std::string>> held;  // tensor, file name
-  for (const std::string& name : names) {
-    QUIRE_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(directory + "/" + name));
-    for (const SafetensorsEntry& tensor : file.tensors) held.emplace(tensor.name, name);
-    files.push_back(std::move(file));
-  }
-  for (const auto& [tensor, name] : index) {
-    if (!held.contains({tensor, name})) {
-      return corrupt(index_path + ": says that " + quote(name) + " holds tensor " + quote(tensor) +
-                     ", but it does not");
-    }
-  }
-  return files;
 }
 
 Result<DType> to_dtype(const SafetensorsEntry& entry, const std::string& path) {
@@ -129,7 +78,7 @@ class HfCheckpoint final : public Checkpoint {
     for (const Document& each : kDocuments) {
       const std::string path = path_ + "/" + std::string(each.name);
       if (!exists(path)) continue;
-      QUIRE_ASSIGN_OR_RETURN(std::string text, read_text(path, each.max_bytes));
+      QUIRE_ASSIGN_OR_RETURN(std::string text, read_hf_text(path, each.max_bytes));
       documents_.emplace(each.name, std::move(text));
     }
     return {};
@@ -144,13 +93,15 @@ class HfCheckpoint final : public Checkpoint {
     QUIRE_ASSIGN_OR_RETURN(HfModelConfig model, read_hf_config(config_texts()));
     const Family& family = *model.family;
     hparams_ = std::move(model.hparams);
-    QUIRE_ASSIGN_OR_RETURN(parts_, open_weights(path_));
+    remarks_ = std::move(model.remarks);
+    QUIRE_ASSIGN_OR_RETURN(parts_, open_hf_weights(path_, &remarks_));
     std::vector<TensorRef> found;
     for (const SafetensorsFile& file : parts_) {
       add_file(file.file);
       for (const SafetensorsEntry& entry : file.tensors) QUIRE_RETURN_IF_ERROR(add_tensor(file, entry, family, &found));
     }
     QUIRE_RETURN_IF_ERROR(add_quantized(family, &found));
+    resolve_head(family, &found);
     const auto spelling = [&](const std::string& name) { return hf_from_canonical(name, family); };
     QUIRE_ASSIGN_OR_RETURN(SchemaTensors tensors,
                            match_schema(hparams_, family, model.biases, std::move(found), {path_, spelling}));
@@ -164,6 +115,23 @@ class HfCheckpoint final : public Checkpoint {
     if (text == nullptr) return {};
     QUIRE_ASSIGN_OR_RETURN(notes_, parse_notes_file(*text, hparams_, path_ + "/" + std::string(kNotesFile)));
     return {};
+  }
+
+  // A stored head beside tied embeddings is the model's own, whatever the flag says, unless it is the embedding again.
+  void resolve_head(const Family& family, std::vector<TensorRef>* found) {
+    if (!hparams_.tied_embeddings) return;
+    const auto head = std::ranges::find(*found, "output.weight", &TensorRef::name);
+    const auto embedding = std::ranges::find(*found, "token_embd.weight", &TensorRef::name);
+    if (head == found->end() || embedding == found->end()) return;
+    const std::string name = hf_from_canonical(head->name, family);
+    if (same_matrix(*head, *embedding)) {
+      unused_tensors_.push_back(name);
+      found->erase(head);
+      return;
+    }
+    hparams_.tied_embeddings = false;
+    remarks_.push_back(path_ + ": tie_word_embeddings says that the embedding is the head too, but tensor " +
+                       quote(name) + " is stored and differs; the stored head is used");
   }
 
   // The tensors of one quantized module.
@@ -195,6 +163,8 @@ class HfCheckpoint final : public Checkpoint {
         HfQuantization::read({.directory = path_,
                               .config = document("config.json"),
                               .quantize_config = beside != nullptr ? beside : document("quant_config.json")}));
+    if (settings) remarks_.insert(remarks_.end(), settings->remarks().begin(), settings->remarks().end());
+    bool without_order = false;
     for (const auto& [module, stored] : modules_) {
       const std::string first = module + "." + stored.parts.begin()->first;
       if (!settings) {
@@ -206,6 +176,7 @@ class HfCheckpoint final : public Checkpoint {
         return corrupt(stored.path + ": tensor " + quote(first) + " is quantized, but " + settings->where() +
                        " says that its module is not");
       }
+      without_order = without_order || (settings->desc_act() && scheme->group > 0 && !stored.parts.contains("g_idx"));
       TensorRef tensor;
       tensor.name = canonical_from_hf(module + ".weight", family);
       QUIRE_ASSIGN_OR_RETURN(tensor.quantized,
@@ -218,6 +189,10 @@ class HfCheckpoint final : public Checkpoint {
                            " quantizes the embedding, which quire cannot read");
       }
       found->push_back(std::move(tensor));
+    }
+    if (without_order) {
+      remarks_.push_back(settings->where() + ": desc_act is true, but modules have no g_idx to say which group a column " +
+                         "belongs to; the groups are taken in the order of the columns");
     }
     return {};
   }

@@ -90,14 +90,25 @@ TEST(HfConfig, ReadsLlamaAndItsDefaults) {
   EXPECT_EQ(hparams_of(config).head_dim, 4);
 }
 
-TEST(HfConfig, TiesEmbeddingsAndIgnoresTheHeadThen) {
-  const auto opened = open_small(changed(small_llama_config(), {{"tie_word_embeddings", "true"}}));
-  ASSERT_TRUE(opened.ok()) << opened.status().message();
-  EXPECT_TRUE((*opened)->hparams().tied_embeddings);
-  EXPECT_EQ((*opened)->find("output.weight"), nullptr);
-  EXPECT_EQ((*opened)->unused_tensors().front(), "lm_head.weight");
-
+TEST(HfConfig, TiesEmbeddingsUnlessTheStoredHeadDiffers) {
+  const std::string config = changed(small_llama_config(), {{"tie_word_embeddings", "true"}});
   Tensors tensors = small_llama_tensors();
+  tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
+  const auto tied = open_small(config, tensors);
+  ASSERT_TRUE(tied.ok()) << tied.status().message();
+  EXPECT_TRUE((*tied)->hparams().tied_embeddings);
+  EXPECT_EQ((*tied)->find("output.weight"), nullptr);
+  EXPECT_EQ((*tied)->unused_tensors().front(), "lm_head.weight");
+  EXPECT_TRUE((*tied)->remarks().empty());
+
+  tensors["lm_head.weight"].data[5] ^= 1;
+  const auto own = open_small(config, tensors);
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  EXPECT_FALSE((*own)->hparams().tied_embeddings);
+  EXPECT_NE((*own)->find("output.weight"), nullptr);
+  ASSERT_EQ((*own)->remarks().size(), 1u);
+  EXPECT_MENTIONS((*own)->remarks().front(), "\"lm_head.weight\" is stored and differs");
+
   tensors.erase("lm_head.weight");
   EXPECT_MENTIONS(error_of(small_llama_config(), tensors), "\"lm_head.weight\" is missing");
 }
@@ -224,8 +235,16 @@ TEST(HfConfig, UnitesWhatEndsAGenerationAndReadsSamplingDefaults) {
   EXPECT_EQ(h.default_temperature, 0.7f);
   EXPECT_EQ(h.default_top_k, 20);
   EXPECT_EQ(h.default_top_p, 0.8f);
-  const Hparams greedy = hparams_of(small_llama_config(), small_llama_tensors(), R"({"temperature": 0.7})");
-  EXPECT_FALSE(greedy.default_temperature.has_value());
+  // A penalty counts whatever is said of sampling; the rest only where something is.
+  const Hparams silent = hparams_of(small_llama_config(), small_llama_tensors(),
+                                    R"({"temperature": 0.7, "min_p": 0.1, "repetition_penalty": 1.5})");
+  EXPECT_FALSE(silent.default_temperature.has_value());
+  EXPECT_FALSE(silent.default_min_p.has_value());
+  EXPECT_EQ(silent.default_repetition_penalty, 1.5f);
+  const Hparams greedy =
+      hparams_of(small_llama_config(), small_llama_tensors(), R"({"do_sample": false, "temperature": 0.7, "top_k": -1})");
+  EXPECT_EQ(greedy.default_temperature, 0.0f);
+  EXPECT_EQ(greedy.default_top_k, 0);
   EXPECT_MENTIONS(error_of(small_llama_config(), small_llama_tensors(), R"({"eos_token_id": 8})"), "token 8");
 }
 
@@ -233,8 +252,11 @@ TEST(HfConfig, DemandsTheBiasesItAnnounces) {
   const std::string config = changed(small_llama_config(), {{"attention_bias", "true"}});
   EXPECT_MENTIONS(error_of(config), "\"model.layers.0.self_attn.k_proj.bias\" is missing");
   Tensors tensors = small_llama_tensors();
-  tensors["model.layers.0.mlp.up_proj.bias"] = {"F32", {16}, std::string(64, '\0')};
+  tensors["model.layers.0.mlp.up_proj.bias"] = {"F32", {16}, std::string(64, '\x3f')};
   EXPECT_MENTIONS(error_of(small_llama_config(), tensors), "\"model.layers.0.mlp.up_proj.bias\" is there");
+  // Old quantizers wrote zeros for every linear.
+  tensors["model.layers.0.mlp.up_proj.bias"].data.assign(64, '\0');
+  EXPECT_EQ(error_of(small_llama_config(), tensors), "");
 }
 
 struct BadConfig {
@@ -272,11 +294,17 @@ const BadConfig kBadConfigs[] = {
     {"rope_factor_negative", "rope scaling factor", {{"rope_scaling", R"({"type": "linear", "factor": -2})"}}},
     {"rope_llama3",
      "high_freq_factor > low_freq_factor",
-     {{"rope_scaling", R"({"rope_type": "llama3", "low_freq_factor": 4, "high_freq_factor": 4})"}}},
+     {{"rope_scaling", R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4})"}}},
     {"rope_longrope",
      "1 factors",
      {{"rope_scaling", R"({"type": "longrope", "long_factor": [1], "short_factor": [1]})"}}},
-    {"rope_partial", "\"partial_rotary_factor\" is not within", {{"partial_rotary_factor", "1.5"}}},
+    {"rope_llama3_bare", "\"factor\" is missing", {{"rope_scaling", R"({"rope_type": "llama3"})"}}},
+    {"rope_partial",
+     "rotates whole heads",
+     {{"partial_rotary_factor", "0.5"}, {"rope_scaling", R"({"rope_type": "linear", "factor": 2})"}}},
+    {"rope_nested",
+     "share one rope",
+     {{"rope_parameters", R"({"full_attention": {"rope_type": "default"}})"}}},
     {"rope_not_object", "\"rope_scaling\" is not an object", {{"rope_scaling", "[]"}}},
     {"tied_text", "\"tie_word_embeddings\" is not true or false", {{"tie_word_embeddings", "\"yes\""}}},
     {"eos_text", "\"eos_token_id\" is not an integer", {{"eos_token_id", "\"</s>\""}}},
@@ -284,10 +312,13 @@ const BadConfig kBadConfigs[] = {
     {"window_0", "\"sliding_window\" is 0", {{"model_type", "\"mistral\""}, {"sliding_window", "0"}}},
     {"layer_types_short",
      "2 entries for 1 layers",
-     {{"model_type", "\"mistral\""}, {"layer_types", R"(["full_attention", "full_attention"])"}}},
+     {{"model_type", "\"qwen2\""}, {"layer_types", R"(["full_attention", "full_attention"])"}}},
     {"layer_types_unknown",
      "\"chunked_attention\"",
-     {{"model_type", "\"mistral\""}, {"layer_types", R"(["chunked_attention"])"}}},
+     {{"model_type", "\"qwen2\""}, {"layer_types", R"(["chunked_attention"])"}}},
+    {"layer_types_no_window",
+     "\"sliding_window\" is not set",
+     {{"model_type", "\"qwen2\""}, {"layer_types", R"(["sliding_attention"])"}}},
 };
 INSTANTIATE_TEST_SUITE_P(Hf, BadConfigs, testing::ValuesIn(kBadConfigs),
                          [](const auto& each) { return std::string(each.param.name); });
@@ -422,6 +453,105 @@ TEST(HfCheckpoint, SaysWhichWeightsItLooksFor) {
   const auto opened = Checkpoint::open(dir.path());
   ASSERT_FALSE(opened.ok());
   EXPECT_MENTIONS(opened.status().message(), "neither model.safetensors nor model.safetensors.index.json");
+}
+
+// The small model in files of these names: all tensors in one, or the head in the second.
+Result<std::unique_ptr<Checkpoint>> open_named(const std::vector<std::string>& names) {
+  const TempDir dir;
+  dir.write("config.json", small_llama_config());
+  Tensors first = small_llama_tensors(), second;
+  if (names.size() > 1) second.insert(first.extract("lm_head.weight"));
+  dir.write(names[0], safetensors_bytes(first));
+  if (names.size() > 1) dir.write(names[1], safetensors_bytes(second));
+  return Checkpoint::open(dir.path());
+}
+
+TEST(HfCheckpoint, FindsWeightsWithoutAnIndex) {
+  for (const auto& names : {std::vector<std::string>{"gptq_model-4bit-128g.safetensors"},
+                            {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}}) {
+    const auto opened = open_named(names);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    ASSERT_EQ((*opened)->remarks().size(), 1u);
+    EXPECT_MENTIONS((*opened)->remarks().front(), names[0]);
+  }
+  EXPECT_MENTIONS(open_named({"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"}).status().message(),
+                  "not part 3");
+  EXPECT_MENTIONS(open_named({"a.safetensors", "b.safetensors"}).status().message(),
+                  "\"a.safetensors\", \"b.safetensors\"; leave one");
+}
+
+TEST(HfCheckpoint, SaysThatAFileIsAGitLfsPointer) {
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1234\n";
+  for (const char* name : {"model.safetensors", "tokenizer.json"}) {
+    const TempDir dir;
+    dir.write("config.json", small_llama_config());
+    dir.write("model.safetensors", safetensors_bytes(small_llama_tensors()));
+    dir.write(name, kPointer);
+    const auto opened = Checkpoint::open(dir.path());
+    ASSERT_FALSE(opened.ok()) << name;
+    EXPECT_MENTIONS(opened.status().message(), std::string(name) + ": is a Git LFS pointer");
+  }
+}
+
+// What is remarked on; empty: nothing.
+std::string remarks_of(const std::vector<std::pair<std::string, std::string>>& changes,
+                       const std::string& generation = "") {
+  const auto opened = open_small(changed(small_llama_config(), changes), small_llama_tensors(), generation);
+  EXPECT_TRUE(opened.ok()) << opened.status().message();
+  std::string all;
+  if (opened.ok()) {
+    for (const std::string& remark : (*opened)->remarks()) all += remark + "\n";
+  }
+  return all;
+}
+
+TEST(HfRemarks, NameWhatIsSetAside) {
+  EXPECT_EQ(remarks_of({{"torch_dtype", "\"bfloat16\""}, {"mlp_bias", "false"}, {"sliding_window", "null"}}), "");
+  EXPECT_MENTIONS(remarks_of({{"sliding_window", "4096"}}), "\"sliding_window\": 4096 has no effect on a llama model");
+  EXPECT_MENTIONS(remarks_of({{"no_such_key", "1"}}), "\"no_such_key\": 1");
+  EXPECT_MENTIONS(remarks_of({{"architectures", R"(["MistralForCausalLM"])"}}), "\"MistralForCausalLM\"");
+  EXPECT_MENTIONS(remarks_of({{"partial_rotary_factor", "0.5"}}), "rotates whole heads; the key is ignored");
+  const std::string both = remarks_of({{"rope_scaling", R"({"rope_type": "linear", "factor": 2})"},
+                                       {"rope_parameters", R"({"rope_type": "default", "rope_theta": 77})"}});
+  EXPECT_MENTIONS(both, "\"rope_scaling\" is used");
+  EXPECT_MENTIONS(both, "\"rope_theta\": 77");
+  EXPECT_MENTIONS(remarks_of({{"rope_theta", "5"}, {"rope_parameters", R"({"rope_theta": 7})"}}),
+                  "rope_theta is 7 in the rope's own object");
+  EXPECT_MENTIONS(remarks_of({{"rope_parameters", R"({"rope_type": "default", "factor": 7})"}}),
+                  "\"factor\": 7 has no effect on a rope of type default");
+  EXPECT_MENTIONS(remarks_of({}, R"({"no_repeat_ngram_size": 3, "num_beams": 1, "typical_p": 1.0})"),
+                  "\"no_repeat_ngram_size\": 3 is not obeyed");
+  EXPECT_EQ(remarks_of({}, R"({"num_beams": 1, "typical_p": 1, "transformers_version": "5"})"), "");
+  EXPECT_MENTIONS(remarks_of({}, R"({"eos_token_id": 3})"), "each of both ends an answer");
+}
+
+TEST(HfRope, IsReadAsTransformersDoes) {
+  const auto rope = [](const std::vector<std::pair<std::string, std::string>>& changes) {
+    return hparams_of(changed(small_llama_config(), changes)).rope;
+  };
+  // Expected values: transformers 5.24's RotaryEmbeddingConfigMixin.
+  const RopeParams yarn = rope({{"rope_parameters", R"({"rope_type": "default", "rope_theta": 5000.0})"},
+                                {"rope_scaling", R"({"rope_type": "yarn", "factor": 4.0})"}});
+  EXPECT_EQ(yarn.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(yarn.theta, 10000.0);
+  EXPECT_EQ(yarn.original_context, 64);
+  const RopeParams outer = rope({{"original_max_position_embeddings", "16"},
+                                 {"rope_scaling", R"({"rope_type": "yarn", "factor": null,
+                                                     "original_max_position_embeddings": 32, "beta_fast": 0})"}});
+  EXPECT_EQ(outer.original_context, 16);
+  EXPECT_EQ(outer.factor, 4.0);
+  EXPECT_EQ(outer.beta_fast, 32.0);
+  const Hparams gemma = [&] {
+    const auto opened = open_small(small_gemma3_config({{"rope_scaling", R"({"rope_type": "linear", "factor": 8})"},
+                                                        {"rope_parameters", R"({"full_attention": {"rope_theta": 5e5},
+                                                                                "sliding_attention": null})"}}),
+                                   small_gemma3_tensors(1));
+    EXPECT_TRUE(opened.ok()) << opened.status().message();
+    return (*opened)->hparams();
+  }();
+  EXPECT_EQ(gemma.rope.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(gemma.rope.theta, 5e5);
+  EXPECT_EQ(gemma.rope_local->theta, 1e4);
 }
 
 }  // namespace

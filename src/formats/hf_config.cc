@@ -5,7 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include "formats/hf_generation_config.h"
 #include "formats/hf_json.h"
+#include "formats/hf_known_keys.h"
 #include "formats/hf_rope.h"
 #include "formats/hparams_check.h"
 #include "formats/messages.h"
@@ -45,19 +47,6 @@ const ConfigClass* class_of(std::string_view model_type, const std::vector<std::
   return nullptr;
 }
 
-// The union of what both files say; either key may be one number or a list.
-Status add_end_tokens(const HfJson& object, std::vector<int32_t>* ids) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> given, object.find_int_or_ints("eos_token_id"));
-  for (const int64_t id : given) {
-    if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
-      return object.error("eos_token_id", "holds " + std::to_string(id));
-    }
-    if (std::ranges::find(*ids, id) == ids->end()) ids->push_back(static_cast<int32_t>(id));
-  }
-  std::ranges::sort(*ids);
-  return {};
-}
-
 class Reader {
  public:
   // `outer` is the whole of config.json, `text` the part that describes the language model; they may be the same.
@@ -69,10 +58,11 @@ class Reader {
   }
 
   Result<HfModelConfig> read() {
+    note_unknown_keys(outer_, text_, defaults_.model_type, &model_.remarks);
     QUIRE_RETURN_IF_ERROR(refuse_unsupported());
     QUIRE_RETURN_IF_ERROR(read_sizes());
     QUIRE_RETURN_IF_ERROR(read_activation());
-    QUIRE_RETURN_IF_ERROR(read_hf_rope(text_, defaults_.rope, &model_.hparams));
+    QUIRE_RETURN_IF_ERROR(read_hf_rope(text_, defaults_.rope, &model_.hparams, &model_.remarks));
     QUIRE_RETURN_IF_ERROR(read_window());
     QUIRE_RETURN_IF_ERROR(read_attention());
     QUIRE_RETURN_IF_ERROR(read_biases());
@@ -117,7 +107,9 @@ class Reader {
     QUIRE_RETURN_IF_ERROR(read_count("intermediate_size", defaults_.ffn_hidden, kMax, &h.ffn_hidden));
     QUIRE_RETURN_IF_ERROR(read_count("num_hidden_layers", defaults_.layers, kMaxLayers, &h.layers));
     QUIRE_RETURN_IF_ERROR(read_count("num_attention_heads", defaults_.heads, kMax, &h.heads));
-    const int64_t kv_heads = defaults_.kv_heads == -1 ? h.heads : defaults_.kv_heads;
+    // null is "as many as heads", which is not the same as an absent key.
+    const bool as_heads = defaults_.kv_heads == -1 || text_.names("num_key_value_heads");
+    const int64_t kv_heads = as_heads ? h.heads : defaults_.kv_heads;
     QUIRE_RETURN_IF_ERROR(read_count("num_key_value_heads", kv_heads, kMax, &h.kv_heads));
     if (defaults_.head_dim == -1 && !text_.has("head_dim") && h.hidden % h.heads != 0) {
       return text_.error("num_attention_heads", "does not divide hidden_size, and there is no head_dim");
@@ -137,7 +129,7 @@ class Reader {
 
   Status read_activation() {
     const std::string& wanted = model_.hparams.activation;
-    const std::string key = text_.has("hidden_activation") ? "hidden_activation" : "hidden_act";
+    const std::string key = model_.family->name == "gemma3" ? "hidden_activation" : "hidden_act";
     QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_string(key));
     const std::string_view spelled = wanted == "gelu_tanh" ? "gelu_pytorch_tanh" : "silu";
     if (!given || *given == spelled) return {};
@@ -149,28 +141,37 @@ class Reader {
     Hparams& h = model_.hparams;
     h.layer_slides.assign(static_cast<size_t>(h.layers), false);
     QUIRE_ASSIGN_OR_RETURN(const int64_t window, read_window_size());
-    if (window == 0) return {};
+    // Llama has no window, and Mistral's layers are all alike, whatever the list says.
+    const bool listed = defaults_.model_type == "qwen2" || defaults_.model_type == "gemma3_text";
     QUIRE_ASSIGN_OR_RETURN(const auto types, text_.find_strings("layer_types"));
-    if (!types.empty()) {
-      if (types.size() != h.layer_slides.size()) {
-        return text_.error("layer_types", "has " + std::to_string(types.size()) + " entries for " +
-                                              std::to_string(h.layers) + " layers");
-      }
-      for (size_t i = 0; i < types.size(); ++i) {
-        if (types[i] != "sliding_attention" && types[i] != "full_attention") {
-          return unsupported(text_.where() + ": layer_types holds " + quote(types[i]) +
-                             ", which is neither full_attention nor sliding_attention");
-        }
-        h.layer_slides[i] = types[i] == "sliding_attention";
-      }
-    } else {
+    if (listed && !types.empty()) {
+      QUIRE_RETURN_IF_ERROR(slide_as_listed(types));
+    } else if (window > 0 || defaults_.model_type == "gemma3_text") {
       QUIRE_RETURN_IF_ERROR(slide_by_rule());
     }
-    if (std::ranges::find(h.layer_slides, true) != h.layer_slides.end()) h.sliding_window = window;
+    if (std::ranges::find(h.layer_slides, true) == h.layer_slides.end()) return {};
+    if (window == 0) return text_.error("sliding_window", "is not set, but layers have a window");
+    h.sliding_window = window;
     return {};
   }
 
-  // 0: every layer attends to everything. Llama has no window, whatever its configuration says.
+  Status slide_as_listed(const std::vector<std::string>& types) {
+    Hparams& h = model_.hparams;
+    if (types.size() != h.layer_slides.size()) {
+      return text_.error("layer_types", "has " + std::to_string(types.size()) + " entries for " +
+                                            std::to_string(h.layers) + " layers");
+    }
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (types[i] != "sliding_attention" && types[i] != "full_attention") {
+        return unsupported(text_.where() + ": layer_types holds " + quote(types[i]) +
+                           ", which is neither full_attention nor sliding_attention");
+      }
+      h.layer_slides[i] = types[i] == "sliding_attention";
+    }
+    return {};
+  }
+
+  // 0: there is none.
   Result<int64_t> read_window_size() const {
     if (defaults_.sliding_window == 0) return 0;
     if (defaults_.model_type == "qwen2") {
@@ -191,11 +192,16 @@ class Reader {
       QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int("max_window_layers"));
       first = given.value_or(kQwen2FirstSlidingLayer);
     } else if (model_.family->name == "gemma3") {
-      const std::string key =
-          text_.has("sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
-      QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int(key));
+      QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int("sliding_window_pattern"));
       period = given.value_or(kGemma3WindowPeriod);
-      if (period < 1) return text_.error(key, "is " + std::to_string(period));
+      if (period < 1) return text_.error("sliding_window_pattern", "is " + std::to_string(period));
+      // How transformers 5 saves it, for its own information: it reads layer_types back.
+      QUIRE_ASSIGN_OR_RETURN(const auto saved, text_.find_int("_sliding_window_pattern"));
+      if (saved && *saved != period) {
+        model_.remarks.push_back(text_.where() + ": \"_sliding_window_pattern\" is " + std::to_string(*saved) +
+                                 ", but without layer_types each layer number " + std::to_string(period) +
+                                 " attends to everything, as in transformers");
+      }
     }
     for (int64_t i = 0; i < h.layers; ++i) {
       h.layer_slides[static_cast<size_t>(i)] = i >= first && (period == 0 || (i + 1) % period != 0);
@@ -223,8 +229,9 @@ class Reader {
       model_.biases.qkv = Presence::kAlways;
     } else if (defaults_.model_type != "mistral") {
       QUIRE_ASSIGN_OR_RETURN(const auto attention, text_.find_bool("attention_bias"));
-      QUIRE_ASSIGN_OR_RETURN(const auto mlp, text_.find_bool("mlp_bias"));
       if (attention.value_or(false)) model_.biases.qkv = model_.biases.output = Presence::kAlways;
+      if (defaults_.model_type != "llama") return {};
+      QUIRE_ASSIGN_OR_RETURN(const auto mlp, text_.find_bool("mlp_bias"));
       if (mlp.value_or(false)) model_.biases.mlp = Presence::kAlways;
     }
     return {};
@@ -236,30 +243,11 @@ class Reader {
   HfModelConfig model_;
 };
 
-// Sampling defaults count only where the file turns sampling on; greedy models carry stale ones.
-Status read_generation_config(const HfJson& generation, Hparams* h) {
-  QUIRE_RETURN_IF_ERROR(add_end_tokens(generation, &h->eos_token_ids));
-  QUIRE_ASSIGN_OR_RETURN(const auto sample, generation.find_bool("do_sample"));
-  if (!sample.value_or(false)) return {};
-  QUIRE_ASSIGN_OR_RETURN(const auto temperature, generation.find_float("temperature"));
-  QUIRE_ASSIGN_OR_RETURN(const auto top_k, generation.find_int("top_k"));
-  QUIRE_ASSIGN_OR_RETURN(const auto top_p, generation.find_float("top_p"));
-  if (temperature && !(*temperature >= 0.0)) return generation.error("temperature", "is negative");
-  if (top_k && (*top_k < 0 || *top_k > std::numeric_limits<int32_t>::max())) {
-    return generation.error("top_k", "is " + std::to_string(*top_k));
-  }
-  if (top_p && !(*top_p > 0.0 && *top_p <= 1.0)) return generation.error("top_p", "is not within (0, 1]");
-  if (temperature) h->default_temperature = static_cast<float>(*temperature);
-  if (top_k) h->default_top_k = static_cast<int32_t>(*top_k);
-  if (top_p) h->default_top_p = static_cast<float>(*top_p);
-  return {};
-}
-
-Status read_generation_text(const HfConfigTexts& texts, Hparams* h) {
+Status read_generation_text(const HfConfigTexts& texts, Hparams* h, std::vector<std::string>* remarks) {
   if (texts.generation_config == nullptr) return {};
   QUIRE_ASSIGN_OR_RETURN(const HfJson generation,
                          HfJson::parse(*texts.generation_config, texts.directory + "/generation_config.json"));
-  return read_generation_config(generation, h);
+  return read_hf_generation_config(generation, h, remarks);
 }
 
 }  // namespace
@@ -281,7 +269,11 @@ Result<HfModelConfig> read_hf_config(const HfConfigTexts& texts) {
                        supported_model_types());
   }
   QUIRE_ASSIGN_OR_RETURN(HfModelConfig model, Reader(outer, text, *known, *family).read());
-  QUIRE_RETURN_IF_ERROR(read_generation_text(texts, &model.hparams));
+  if (!nested && !architectures.empty() && architectures.front() != known->model_class) {
+    model.remarks.push_back(outer.where() + ": \"architectures\" names " + quote(architectures.front()) +
+                            ", but the model is run as its model_type says, " + quote(known->model_type));
+  }
+  QUIRE_RETURN_IF_ERROR(read_generation_text(texts, &model.hparams, &model.remarks));
   QUIRE_RETURN_IF_ERROR(check_hparams(model.hparams, config_path(texts)));
   return model;
 }
@@ -297,7 +289,8 @@ Result<Hparams> read_hf_vocabulary_hparams(const HfConfigTexts& texts) {
     h.vocab_size = std::max<int64_t>(vocab_size.value_or(0), 0);
     QUIRE_RETURN_IF_ERROR(add_end_tokens(config, &h.eos_token_ids));
   }
-  QUIRE_RETURN_IF_ERROR(read_generation_text(texts, &h));
+  std::vector<std::string> remarks;  // of a model that is not run
+  QUIRE_RETURN_IF_ERROR(read_generation_text(texts, &h, &remarks));
   return h;
 }
 

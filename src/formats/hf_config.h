@@ -1,9 +1,9 @@
-// Hparams from a Hugging Face directory's config.json and generation_config.json, in the older style of keys
-// (rope_theta, rope_scaling) and the newer (rope_parameters). Defaults of absent keys are those of transformers'
-// configuration classes.
+// Hparams from a Hugging Face directory's config.json and generation_config.json. Defaults of absent keys, and which key
+// wins where two contradict each other, are those of transformers' configuration classes (5.24).
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "formats/families.h"
@@ -21,6 +21,7 @@ struct HfModelConfig {
   Hparams hparams;
   const Family* family = nullptr;
   BiasRules biases;
+  std::vector<std::string> remarks;  // as Checkpoint::remarks()
 };
 
 Result<HfModelConfig> read_hf_config(const HfConfigTexts& texts);

@@ -268,10 +268,15 @@ std::string hf_generation_config_text(const Checkpoint& source) {
   Json json = Json::object();
   add_token_ids(source, json);
   const Hparams& h = source.hparams();
-  if (h.default_temperature || h.default_top_k || h.default_top_p) json["do_sample"] = true;
-  if (h.default_temperature) json["temperature"] = shortest(static_cast<double>(*h.default_temperature));
+  const bool greedy = h.default_temperature == 0.0f;
+  if (h.default_temperature || h.default_top_k || h.default_top_p || h.default_min_p) json["do_sample"] = !greedy;
+  if (h.default_temperature && !greedy) json["temperature"] = shortest(static_cast<double>(*h.default_temperature));
   if (h.default_top_k) json["top_k"] = *h.default_top_k;
   if (h.default_top_p) json["top_p"] = shortest(static_cast<double>(*h.default_top_p));
+  if (h.default_min_p) json["min_p"] = shortest(static_cast<double>(*h.default_min_p));
+  if (h.default_repetition_penalty) {
+    json["repetition_penalty"] = shortest(static_cast<double>(*h.default_repetition_penalty));
+  }
   return json.dump(2) + "\n";
 }
 

@@ -34,6 +34,36 @@ bool HfJson::has(const std::string& key) const { return object_->find(key) != nu
 
 bool HfJson::names(const std::string& key) const { return object_->json.contains(key); }
 
+std::vector<std::string> HfJson::keys() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object_->json.items()) {
+    if (!value.is_null()) names.push_back(key);
+  }
+  return names;
+}
+
+std::string HfJson::value_text(const std::string& key) const {
+  constexpr size_t kShown = 60;
+  const Json* value = object_->find(key);
+  if (value == nullptr) return "null";
+  std::string text = value->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  if (text.size() > kShown) text.replace(kShown - 3, std::string::npos, "...");
+  return text;
+}
+
+bool HfJson::same_value(const HfJson& other, const std::string& key) const {
+  const Json* mine = object_->find(key);
+  const Json* theirs = other.object_->find(key);
+  if (mine == nullptr || theirs == nullptr) return mine == theirs;
+  return *mine == *theirs;
+}
+
+HfJson HfJson::updated(const HfJson& over) const {
+  Json json = object_->json;
+  json.update(over.object_->json);
+  return HfJson(Object{std::move(json)}, where_);
+}
+
 Status HfJson::error(const std::string& key, const std::string& what) const {
   return corrupt(where_ + ": " + quote(key) + " " + what);
 }

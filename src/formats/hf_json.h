@@ -22,6 +22,13 @@ class HfJson {
   const std::string& where() const { return where_; }
   bool has(const std::string& key) const;
   bool names(const std::string& key) const;  // true even if its value is null
+  std::vector<std::string> keys() const;     // in the order of their bytes, without those whose value is null
+  // The value as JSON text, cut to what fits a message; "null" when absent.
+  std::string value_text(const std::string& key) const;
+  // Whether both hold the same under `key`; 10000 and 10000.0 are the same.
+  bool same_value(const HfJson& other, const std::string& key) const;
+  // This object with the keys of `over` in place of its own.
+  HfJson updated(const HfJson& over) const;
   Status error(const std::string& key, const std::string& what) const;
 
   Result<std::optional<int64_t>> find_int(const std::string& key) const;

@@ -54,12 +54,14 @@ class HfQuantizationReader {
       QUIRE_RETURN_IF_ERROR(read_compressed_tensors());
     } else if (method == "fp8") {
       QUIRE_RETURN_IF_ERROR(read_fp8());
+    } else if (method == "auto-round" || method == "auto_round" || method == "intel/auto-round") {
+      QUIRE_RETURN_IF_ERROR(read_auto_round());
     } else if (method.empty() && json_.has("w_bit")) {
       QUIRE_RETURN_IF_ERROR(read_awq());
     } else if (method.empty() && json_.has("bits")) {
       QUIRE_RETURN_IF_ERROR(read_gptq());
     } else {
-      return not_read(json_, "quant_method", method, "gptq, awq, compressed-tensors, fp8");
+      return not_read(json_, "quant_method", method, "gptq, awq, compressed-tensors, fp8, auto-round");
     }
     return std::move(out_);
   }
@@ -143,8 +145,43 @@ class HfQuantizationReader {
     QUIRE_ASSIGN_OR_RETURN(scheme.group, group_of(json_, "group_size", -1));
     QUIRE_ASSIGN_OR_RETURN(const auto symmetric, json_.find_bool("sym"));
     scheme.symmetric = symmetric.value_or(true);
+    QUIRE_ASSIGN_OR_RETURN(const auto desc_act, json_.find_bool("desc_act"));
+    QUIRE_ASSIGN_OR_RETURN(const auto static_groups, json_.find_bool("static_groups"));
+    out_.desc_act_ = desc_act.value_or(false) && !static_groups.value_or(false);
     add_rule_for_all(scheme);
     return read_dynamic(scheme);
+  }
+
+  // AutoRound stores in the layouts of others, and may keep settings of its own for some modules.
+  Status read_auto_round() {
+    QUIRE_ASSIGN_OR_RETURN(const std::string packing, read_first({"packing_format"}));
+    QUIRE_ASSIGN_OR_RETURN(const auto type, json_.find_string("data_type"));
+    if (type && *type != "int") return not_read(json_, "data_type", *type, "int");
+    if (packing.ends_with("auto_gptq")) {
+      QUIRE_RETURN_IF_ERROR(read_gptq());
+    } else if (packing.ends_with("auto_awq")) {
+      QUIRE_RETURN_IF_ERROR(read_awq());
+    } else {
+      return not_read(json_, "packing_format", packing, "auto_round:auto_gptq, auto_round:auto_awq");
+    }
+    QUIRE_ASSIGN_OR_RETURN(const auto modules, json_.find_objects("extra_config"));
+    for (const auto& [name, settings] : modules) {
+      Rule rule;
+      rule.targets.push_back({.kind = Target::Kind::kName, .text = name, .pattern = std::nullopt});
+      QUIRE_ASSIGN_OR_RETURN(const auto bits, settings.find_int("bits"));
+      if (bits.value_or(0) < 16) {
+        QuantScheme scheme = *out_.rules_.front().scheme;
+        if (bits) {
+          QUIRE_ASSIGN_OR_RETURN(scheme.bits, bits_among(settings, "bits", {2, 3, 4, 8}));
+        }
+        QUIRE_ASSIGN_OR_RETURN(scheme.group, group_of(settings, "group_size", scheme.group == 0 ? -1 : scheme.group));
+        QUIRE_ASSIGN_OR_RETURN(const auto symmetric, settings.find_bool("sym"));
+        scheme.symmetric = symmetric.value_or(scheme.symmetric);
+        rule.scheme = scheme;
+      }
+      out_.overrides_.push_back(std::move(rule));
+    }
+    return {};
   }
 
   Status check_words() const {
@@ -302,8 +339,17 @@ class HfQuantizationReader {
 };
 
 Result<std::optional<HfQuantization>> HfQuantization::read(const HfQuantizationTexts& texts) {
-  auto parsed = [](const HfJson& json) -> Result<std::optional<HfQuantization>> {
+  std::optional<HfJson> beside;
+  if (texts.quantize_config != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(beside, HfJson::parse(*texts.quantize_config, texts.directory + "/quantize_config.json"));
+  }
+  auto parsed = [&](const HfJson& json) -> Result<std::optional<HfQuantization>> {
     QUIRE_ASSIGN_OR_RETURN(HfQuantization read, HfQuantizationReader(json).read());
+    for (const char* key : {"bits", "group_size", "desc_act", "sym", "checkpoint_format", "version"}) {
+      if (!beside || !beside->has(key) || !json.has(key) || beside->same_value(json, key)) continue;
+      read.remarks_.push_back(json.where() + ": " + quote(key) + " is " + json.value_text(key) + ", which is used, but " +
+                              beside->value_text(key) + " in " + beside->where());
+    }
     return std::optional<HfQuantization>(std::move(read));
   };
   if (texts.config != nullptr) {
@@ -317,11 +363,7 @@ Result<std::optional<HfQuantization>> HfQuantization::read(const HfQuantizationT
       if (settings) return parsed(*settings);
     }
   }
-  if (texts.quantize_config != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(const HfJson settings,
-                           HfJson::parse(*texts.quantize_config, texts.directory + "/quantize_config.json"));
-    return parsed(settings);
-  }
+  if (beside) return parsed(*beside);
   return std::optional<HfQuantization>();
 }
 

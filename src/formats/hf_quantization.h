@@ -2,7 +2,8 @@
 // else quantize_config.json or quant_config.json: which modules are quantized, and how.
 //
 // Sources: AutoGPTQ's and GPTQModel's QuantizeConfig, AutoAWQ's AwqConfig, compressed-tensors' QuantizationConfig,
-// transformers' FineGrainedFP8Config. Methods and layouts that quire cannot read are errors that name them.
+// transformers' FineGrainedFP8Config, AutoRound's
+// packing formats. Methods and layouts that quire cannot read are errors that name them.
 #pragma once
 
 #include <optional>
@@ -33,6 +34,8 @@ class HfQuantization {
   Result<std::optional<QuantScheme>> scheme_of(std::string_view module) const;
 
   const std::string& where() const { return where_; }  // names the settings in messages
+  bool desc_act() const { return desc_act_; }          // GPTQ: columns were quantized in another order than they stand in
+  const std::vector<std::string>& remarks() const { return remarks_; }  // as Checkpoint::remarks()
 
  private:
   friend class HfQuantizationReader;
@@ -51,6 +54,8 @@ class HfQuantization {
   };
 
   std::string where_;
+  bool desc_act_ = false;
+  std::vector<std::string> remarks_;
   std::vector<Target> skipped_;
   std::vector<Rule> overrides_;
   std::vector<Rule> rules_;

@@ -70,6 +70,36 @@ TEST(HfQuantization, ReadsSettingsBesideTheConfiguration) {
   EXPECT_EQ(from(awq).group, 64);
 }
 
+TEST(HfQuantization, ReadsAutoRoundsPackings) {
+  const std::string settings = R"({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4,
+      "group_size": 128, "sym": true, "data_type": "int", "extra_config": {
+        "model.layers.3.self_attn.q_proj": {"bits": 8, "group_size": 32, "sym": false}, "lm_head": {"bits": 16}}})";
+  const auto usual = scheme(settings, "model.layers.2.self_attn.q_proj");
+  ASSERT_TRUE(usual);
+  EXPECT_EQ(usual->layout, Layout::kGptq);
+  EXPECT_TRUE(usual->zeros_less_one);
+  EXPECT_EQ(usual->bits, 4);
+  const auto own = scheme(settings);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->bits, 8);
+  EXPECT_EQ(own->group, 32);
+  EXPECT_FALSE(own->symmetric);
+  EXPECT_FALSE(scheme(settings, "lm_head"));
+  EXPECT_MENTIONS(error(R"({"quant_method": "auto-round", "packing_format": "auto_round:gguf", "bits": 4})"),
+                  "auto_round:auto_gptq, auto_round:auto_awq");
+}
+
+TEST(HfQuantization, RemarksOnSettingsThatContradictEachOther) {
+  const std::string config =
+      R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": true}})";
+  const std::string beside = R"({"bits": 4, "group_size": 64, "desc_act": true})";
+  const auto read = HfQuantization::read({.directory = "dir", .config = &config, .quantize_config = &beside});
+  ASSERT_TRUE(read.ok() && read->has_value());
+  EXPECT_TRUE((*read)->desc_act());
+  ASSERT_EQ((*read)->remarks().size(), 1u);
+  EXPECT_MENTIONS((*read)->remarks().front(), "\"group_size\" is 128, which is used, but 64 in");
+}
+
 TEST(HfQuantization, FollowsGptqsPatterns) {
   const std::string base = R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": )";
   const std::string one = base + R"({"-:.*down": {}, "+:.*q_proj": {"bits": 8, "group_size": 32, "sym": false}}})";

@@ -61,9 +61,11 @@ struct Hparams {
 
   // From generation_config.json, config.json or the GGUF tokenizer keys; the union is what ends a generation.
   std::vector<int32_t> eos_token_ids;
-  std::optional<float> default_temperature;
+  std::optional<float> default_temperature;  // 0: the model is meant to be greedy
   std::optional<int32_t> default_top_k;
   std::optional<float> default_top_p;
+  std::optional<float> default_min_p;
+  std::optional<float> default_repetition_penalty;
 };
 
 }  // namespace quire

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "formats/git_lfs.h"
 #include "formats/messages.h"
 
 namespace quire {
@@ -230,6 +231,7 @@ Status parse(SafetensorsFile& out) {
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  QUIRE_RETURN_IF_ERROR(refuse_git_lfs_pointer(file.bytes(), path));
   SafetensorsFile out{std::move(file), {}};
   const Status status = parse(out);
   QUIRE_RETURN_IF_ERROR(out.file.unchanged());  // first: it may be why

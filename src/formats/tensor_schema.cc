@@ -57,6 +57,14 @@ Schema make_schema(const Hparams& h, const Family& family, const BiasRules& bias
   return schema;
 }
 
+bool is_zero(const TensorRef& bias) {
+  constexpr int64_t kMostElements = int64_t{1} << 20;
+  if (bias.rank != 1 || bias.quantized != nullptr || bias.columns() > kMostElements) return false;
+  std::vector<float> values(static_cast<size_t>(bias.columns()));
+  bias.decode_f32(0, 1, values.data());
+  return std::ranges::all_of(values, [](float value) { return value == 0.0f; });
+}
+
 }  // namespace
 
 Result<SchemaTensors> match_schema(const Hparams& hparams, const Family& family, const BiasRules& biases,
@@ -76,6 +84,10 @@ Result<SchemaTensors> match_schema(const Hparams& hparams, const Family& family,
     Expected& expected = entry->second;
     const std::span shape(tensor.shape.data(), static_cast<size_t>(tensor.rank));
     if (expected.presence == Presence::kNever) {
+      if (is_zero(tensor)) {  // old quantizers wrote one for every linear
+        matched.unused.push_back(std::move(tensor.name));
+        continue;
+      }
       return unsupported(describe(tensor.name) + " is there, but a " + hparams.architecture +
                          " model with this configuration has no such bias");
     }

@@ -14,7 +14,7 @@ namespace quire {
 
 struct SchemaTensors {
   std::vector<TensorRef> used;      // in the order given
-  std::vector<std::string> unused;  // names the schema does not know
+  std::vector<std::string> unused;  // names the schema does not know, and biases of zeros where it knows none
 };
 
 // How messages speak of the file: its path, and a canonical name as the file spells it.

@@ -39,8 +39,9 @@ void scale_yarn(const RopeParams& p, double dim, double original, std::vector<do
   }
   low = std::max(low, 0.0);
   high = std::min(high, dim - 1);
+  const double width = high == low ? 0.001 : high - low;
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    const double ramp = std::clamp((static_cast<double>(i) - low) / std::max(high - low, 0.001), 0.0, 1.0);
+    const double ramp = std::clamp((static_cast<double>(i) - low) / width, 0.0, 1.0);
     frequencies[i] = frequencies[i] / p.factor * ramp + frequencies[i] * (1 - ramp);
   }
 }

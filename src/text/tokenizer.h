@@ -61,6 +61,8 @@ class Tokenizer {
   // the tokenizer may drop text.
   int64_t least_tokens(size_t bytes) const;
 
+  std::span<const std::string> remarks() const { return spec_.remarks; }  // as Checkpoint::remarks()
+
   int64_t memory_bytes() const;  // heap held, for the memory plan
 
   Tokenizer(const Tokenizer&) = delete;

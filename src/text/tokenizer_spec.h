@@ -34,6 +34,8 @@ struct NormalizerStep {
   Kind kind = Kind::kNfc;
   std::string pattern;
   std::string content;
+
+  bool operator==(const NormalizerStep&) const = default;
 };
 
 // What becomes of the matches of a pattern and of the text between them.
@@ -57,6 +59,8 @@ struct PreTokenizerStep {
   bool invert = false;  // kRegex, kLiteral: the text between the matches counts as matched
   PrependScheme prepend = PrependScheme::kNone;
   bool split = true;
+
+  bool operator==(const PreTokenizerStep&) const = default;
 };
 
 enum class ModelKind {
@@ -100,6 +104,9 @@ struct TokenizerSpec {
   std::vector<int32_t> suffix_ids;             // and after it
   int32_t bos_id = -1;                         // -1: none
   std::vector<int32_t> end_of_generation_ids;  // in any order
+
+  // What a person should hear of how the files were read, as Checkpoint::remarks().
+  std::vector<std::string> remarks;
 };
 
 }  // namespace quire

@@ -167,7 +167,7 @@ def test_bodies_that_stop_short_are_dropped():
 
 # --- the end --------------------------------------------------------------------------------------------------
 
-def end_twice(process, within_s=1.0):
+def end_twice(process, within_s=1.0, may_end_by_itself=False):
     """SIGTERM twice: the code and the time from the second one."""
     process.send_signal(signal.SIGTERM)
     time.sleep(0.2)
@@ -175,7 +175,7 @@ def end_twice(process, within_s=1.0):
     began = time.monotonic()
     code = process.wait(20)
     seconds = time.monotonic() - began
-    equal(code, 130)
+    assert code == 130 or (code == 0 and may_end_by_itself), code
     assert seconds <= within_s, f"ended {seconds:.2f} s after the second signal"
 
 
@@ -202,7 +202,8 @@ def test_two_signals_end_it_whatever_it_does():
         time.sleep(0.3)
         end_twice(server.process)
     with Server("--model", default_model(), wait=False) as server:  # while it loads
-        end_twice(server.process)
+        # After the first signal it ends when the model is there, which may be at once.
+        end_twice(server.process, may_end_by_itself=True)
 
 
 def test_a_log_that_nobody_reads():
