@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -112,15 +113,24 @@ JsonObject plan_json(const MemoryPlan& plan) {
   return object;
 }
 
+// The shortest decimal number that is this float: 1e-05, not 9.99999974737875e-06.
+double shown(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  double number = 0;
+  std::from_chars(text, end, number);
+  return number;
+}
+
 // What a generation takes where a request leaves it open; a key for each that the checkpoint states.
 JsonObject sampling_json(const Hparams& h) {
   JsonObject object;
-  if (h.default_temperature) object.real("temperature", static_cast<double>(*h.default_temperature));
+  if (h.default_temperature) object.real("temperature", shown(*h.default_temperature));
   if (h.default_top_k) object.number("top_k", *h.default_top_k);
-  if (h.default_top_p) object.real("top_p", static_cast<double>(*h.default_top_p));
-  if (h.default_min_p) object.real("min_p", static_cast<double>(*h.default_min_p));
+  if (h.default_top_p) object.real("top_p", shown(*h.default_top_p));
+  if (h.default_min_p) object.real("min_p", shown(*h.default_min_p));
   if (h.default_repetition_penalty) {
-    object.real("repetition_penalty", static_cast<double>(*h.default_repetition_penalty));
+    object.real("repetition_penalty", shown(*h.default_repetition_penalty));
   }
   return object;
 }
@@ -154,10 +164,15 @@ void print_json(const Checkpoint& checkpoint, const MemoryPlan& plan, const std:
       .number("ffn_hidden", hparams.ffn_hidden)
       .number("vocab_size", hparams.vocab_size)
       .boolean("tied_embeddings", hparams.tied_embeddings)
+      .real("rms_norm_eps", shown(hparams.rms_norm_eps))
+      .text("activation", hparams.activation)
+      .real("attention_softcap", shown(hparams.attention_softcap))
+      .real("final_softcap", shown(hparams.final_softcap))
       .number("context_length", hparams.context_length)
       .number("sliding_window", hparams.sliding_window)
       .number("window_layers", window_layers(hparams))
       .object("rope", rope_json(hparams.rope));
+  if (hparams.attention_scale) object.real("attention_scale", shown(*hparams.attention_scale));
   if (hparams.rope_local) object.object("rope_local", rope_json(*hparams.rope_local));
   object.ids("eos_token_ids", hparams.eos_token_ids).object("sampling", sampling_json(hparams));
   std::vector<JsonObject> tensors;
@@ -194,12 +209,12 @@ std::string sampling_text(const Hparams& h) {
     return text + buffer;
   };
   std::string text;
-  if (h.default_temperature) text = with(text, "temperature", static_cast<double>(*h.default_temperature));
+  if (h.default_temperature) text = with(text, "temperature", shown(*h.default_temperature));
   if (h.default_top_k) text = with(text, "top_k", *h.default_top_k);
-  if (h.default_top_p) text = with(text, "top_p", static_cast<double>(*h.default_top_p));
-  if (h.default_min_p) text = with(text, "min_p", static_cast<double>(*h.default_min_p));
+  if (h.default_top_p) text = with(text, "top_p", shown(*h.default_top_p));
+  if (h.default_min_p) text = with(text, "min_p", shown(*h.default_min_p));
   if (h.default_repetition_penalty) {
-    text = with(text, "repetition_penalty", static_cast<double>(*h.default_repetition_penalty));
+    text = with(text, "repetition_penalty", shown(*h.default_repetition_penalty));
   }
   return text.empty() ? "not stated" : text;
 }

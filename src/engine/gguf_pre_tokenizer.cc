@@ -14,8 +14,7 @@ constexpr std::string_view kTekkenPattern =
 constexpr std::string_view kFalconPunctuation = R"([\p{P}\$\+<=>\^~\|`]+)";
 
 // GPT-2's pattern without its last alternative: what of white space it leaves over stays one piece.
-constexpr std::string_view kDefaultWords =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
+constexpr std::string_view kDefaultWords = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
 
 constexpr std::string_view kDeepseekV3Cjk = R"([\x{4e00}-\x{9fa5}\x{3040}-\x{309f}\x{30a0}-\x{30ff}]+)";
 constexpr std::string_view kDeepseekV3Words =

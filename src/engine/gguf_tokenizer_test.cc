@@ -102,12 +102,24 @@ TEST(GgufTokenizer, UnionsTheEndsOfHparams) {
   EXPECT_EQ(spec->end_of_generation_ids, (std::vector<int32_t>{2, 3, 1}));
 }
 
+TEST(GgufTokenizer, SplitsByDefaultRulesWhereNoneAreNamed) {
+  for (const Keys& keys : {without(byte_level_keys(), "pre"), with(byte_level_keys(), "pre", std::string("default"))}) {
+    const auto spec = tokenizer_spec_of(MetaCheckpoint(keys));
+    ASSERT_TRUE(spec.ok()) << spec.status().message();
+    EXPECT_EQ(spec->pre_tokenizer.size(), 4u);
+    ASSERT_EQ(spec->remarks.size(), 1u);
+    EXPECT_NE(spec->remarks[0].find("tokenizer.ggml.pre"), std::string::npos) << spec->remarks[0];
+  }
+  MetaCheckpoint qwen(without(byte_level_keys(), "pre"));
+  qwen.hparams().architecture = "qwen2";
+  EXPECT_EQ(tokenizer_spec_of(qwen)->pre_tokenizer.size(), 1u);
+}
+
 TEST(GgufTokenizer, RefusesByKey) {
   const std::pair<Keys, std::string_view> cases[] = {
       {without(byte_level_keys(), "model"), "tokenizer.ggml.model"},
       {with(byte_level_keys(), "model", std::string("rwkv")), "'rwkv'"},
       {with(byte_level_keys(), "model", uint64_t{1}), "tokenizer.ggml.model is not a string"},
-      {without(byte_level_keys(), "pre"), "tokenizer.ggml.pre"},
       {with(byte_level_keys(), "pre", std::string("nobody-knows")), "'nobody-knows'"},
       {without(byte_level_keys(), "tokens"), "tokenizer.ggml.tokens"},
       {with(byte_level_keys(), "tokens", std::vector<int64_t>{1}), "tokenizer.ggml.tokens is not an array of strings"},

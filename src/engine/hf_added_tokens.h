@@ -19,7 +19,7 @@ namespace quire {
 struct HfAddedTokenInput {
   HfTokenizerClass tokenizer_class = HfTokenizerClass::kBackend;
   const HfTokenizerSettings* settings = nullptr;
-  const HfTokenizerParts* parts = nullptr;     // the vocabulary
+  const HfTokenizerParts* parts = nullptr;       // the vocabulary
   const std::vector<AddedToken>* own = nullptr;  // of tokenizer.json, with the ids that it gives
 };
 

@@ -163,8 +163,8 @@ class Builder {
   Status add_tokens(const HfTokenizerParts& parts, const std::vector<AddedToken>& own) {
     QUIRE_ASSIGN_OR_RETURN(
         HfAddedTokens added,
-        merge_hf_added_tokens(
-            {.tokenizer_class = class_, .settings = &settings_, .parts = &parts, .own = &own}, &spec_.remarks));
+        merge_hf_added_tokens({.tokenizer_class = class_, .settings = &settings_, .parts = &parts, .own = &own},
+                              &spec_.remarks));
     spec_.added_tokens = std::move(added.tokens);
     named_ = std::move(added.named);
     QUIRE_RETURN_IF_ERROR(build_vocabulary(parts, &spec_));
@@ -231,7 +231,8 @@ class Builder {
     }
     QUIRE_ASSIGN_OR_RETURN(const std::string text, as_tokenizer_json(vocab, *merges));
     Result<HfTokenizerParts> parts = read_hf_tokenizer(text);
-    if (!parts.ok()) return {parts.status().code(), "vocab.json and merges.txt, read as one: " + parts.status().message()};
+    if (!parts.ok())
+      return {parts.status().code(), "vocab.json and merges.txt, read as one: " + parts.status().message()};
     QUIRE_RETURN_IF_ERROR(add_tokens(*parts, {}));
     apply_class();
     apply_flags();
@@ -271,8 +272,8 @@ class Builder {
       if (model->adds_dummy_prefix) token.normalized = false;
       const auto id = static_cast<size_t>(token.id);
       if (!settings_.has_decoder || id >= model->pieces.size()) continue;
-      const bool taken = std::ranges::find(model->pieces, token.text, &SentencepieceModel::Piece::text) !=
-                         model->pieces.end();
+      const bool taken =
+          std::ranges::find(model->pieces, token.text, &SentencepieceModel::Piece::text) != model->pieces.end();
       if (!taken) model->pieces[id].text = token.text;
     }
   }

@@ -115,11 +115,9 @@ std::vector<HfNamedToken> class_tokens(HfTokenizerClass tokenizer_class) {
                      {"pad_token", "<pad>"},
                      {"mask_token", "<mask>"}});
     case HfTokenizerClass::kQwen2:
-      return tokens(
-          {{"eos_token", "<|endoftext|>"}, {"unk_token", "<|endoftext|>"}, {"pad_token", "<|endoftext|>"}});
+      return tokens({{"eos_token", "<|endoftext|>"}, {"unk_token", "<|endoftext|>"}, {"pad_token", "<|endoftext|>"}});
     case HfTokenizerClass::kGpt2:
-      return tokens(
-          {{"bos_token", "<|endoftext|>"}, {"eos_token", "<|endoftext|>"}, {"unk_token", "<|endoftext|>"}});
+      return tokens({{"bos_token", "<|endoftext|>"}, {"eos_token", "<|endoftext|>"}, {"unk_token", "<|endoftext|>"}});
   }
   return {};
 }

@@ -68,8 +68,10 @@ class Reader {
     out_.model_type = text_of(model, "model_type");
     out_.tokenizer_class = text_of(config, "tokenizer_class");
     if (out_.tokenizer_class.empty()) out_.tokenizer_class = text_of(model, "tokenizer_class");
-    for (const auto& [key, flag] : {std::pair{"add_bos_token", &out_.adds_bos}, {"add_eos_token", &out_.adds_eos},
-                                    {"legacy", &out_.legacy}, {"add_prefix_space", &out_.add_prefix_space}}) {
+    for (const auto& [key, flag] : {std::pair{"add_bos_token", &out_.adds_bos},
+                                    {"add_eos_token", &out_.adds_eos},
+                                    {"legacy", &out_.legacy},
+                                    {"add_prefix_space", &out_.add_prefix_space}}) {
       const auto found = config.find(key);
       if (found != config.end() && found->is_boolean()) *flag = found->get<bool>();
     }
@@ -111,14 +113,15 @@ class Reader {
       const bool named = key.ends_with("_token") && key != "extra_special_tokens";
       if (is_usual(key) || (named && is_token(value))) QUIRE_RETURN_IF_ERROR(set_name(key, value, file));
     }
-    // The older key counts where the newer is missing or empty.
+    // The older key counts where the newer has no list.
     for (const char* key : {"extra_special_tokens", "additional_special_tokens"}) {
       const auto found = object.find(key);
       if (found == object.end() || found->is_null() || found->empty()) continue;
-      return add_extra(*found, file + ": '" + key + "'");
+      QUIRE_RETURN_IF_ERROR(add_extra(*found, file + ": '" + key + "'"));
+      if (found->is_array()) return {};
     }
-    out_.has_extra = out_.has_extra || object.contains("extra_special_tokens") ||
-                     object.contains("additional_special_tokens");
+    out_.has_extra =
+        out_.has_extra || object.contains("extra_special_tokens") || object.contains("additional_special_tokens");
     return {};
   }
 
@@ -140,7 +143,8 @@ class Reader {
   static Result<int32_t> to_id(const std::string& text, const std::string& file) {
     int32_t id = -1;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), id);
-    if (end.ec == std::errc() && end.ptr == text.data() + text.size() && id >= 0 && id < Vocabulary::kMaxSize) return id;
+    if (end.ec == std::errc() && end.ptr == text.data() + text.size() && id >= 0 && id < Vocabulary::kMaxSize)
+      return id;
     return corrupt(file + " gives a token the id '" + text.substr(0, 40) + "', which is not within 0.." +
                    std::to_string(Vocabulary::kMaxSize - 1));
   }

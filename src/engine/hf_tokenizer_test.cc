@@ -51,9 +51,10 @@ TEST(HfTokenizer, ReadsVocabularyMergesAndAddedTokens) {
   EXPECT_EQ(ids(checkpoint(patched("/model/merges", {"a b"})), "ab"), Ids{2});  // the older spelling
   const auto spec = tokenizer_spec_of(checkpoint(minimal()));
   ASSERT_TRUE(spec.ok());
-  EXPECT_EQ(spec->vocabulary.size(), 6);
-  EXPECT_EQ(spec->vocabulary.text(4), "");  // nothing names id 4
-  EXPECT_EQ(spec->vocabulary.text(5), "</s>");
+  EXPECT_EQ(spec->vocabulary.size(), 5);
+  EXPECT_EQ(spec->vocabulary.text(4), "</s>");  // ids come from counting, whatever the file says
+  ASSERT_EQ(spec->remarks.size(), 1u);
+  EXPECT_NE(spec->remarks[0].find("'</s>' is 4, not 5"), std::string::npos) << spec->remarks[0];
 }
 
 TEST(HfTokenizer, MembersMayComeInAnyOrder) {
@@ -71,10 +72,10 @@ TEST(HfTokenizer, ConfigSaysWhatSpecialTokensAre) {
   EXPECT_EQ((*tokenizer)->bos_id(), 3);
   EXPECT_FALSE((*tokenizer)->adds_bos());
   const auto ends = (*tokenizer)->end_of_generation_ids();
-  EXPECT_EQ(Ids(ends.begin(), ends.end()), Ids{5});
+  EXPECT_EQ(Ids(ends.begin(), ends.end()), Ids{4});
 }
 
-TEST(HfTokenizer, AddsBosAsThePostProcessorOrTheClassSays) {
+TEST(HfTokenizer, AddsBosAsThePostProcessorSays) {
   const EncodeOptions add{.add_special = true};
   const Json tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   const auto config = [&tokens](const Json& more) {
@@ -86,16 +87,68 @@ TEST(HfTokenizer, AddsBosAsThePostProcessorOrTheClassSays) {
       {"type": "ByteLevel"},
       {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
        {"SpecialToken": {"id": "</s>"}}],
-       "special_tokens": {"<s>": {"ids": [3]}, "</s>": {"ids": [5]}}}]})"));
-  EXPECT_EQ(ids(checkpoint(with_template, tokens), "a", add), (Ids{3, 0, 5}));
+       "special_tokens": {"<s>": {"ids": [3]}, "</s>": {"ids": [4]}}}]})"));
+  EXPECT_EQ(ids(checkpoint(with_template, tokens), "a", add), (Ids{3, 0, 4}));
   EXPECT_EQ(ids(checkpoint(minimal(), tokens), "a", add), Ids{0});
-  EXPECT_EQ(ids(checkpoint(minimal(), config({{"add_bos_token", true}})), "a", add), (Ids{3, 0}));
-  EXPECT_EQ(ids(checkpoint(minimal(), config({{"tokenizer_class", "LlamaTokenizerFast"}})), "a", add), (Ids{3, 0}));
-  EXPECT_EQ(ids(checkpoint(
-                    with_template,
-                    config({{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", false}, {"add_eos_token", true}})),
-                "a", add),
-            (Ids{0, 5}));
+  // Flags that say otherwise are named, and do not count.
+  const std::pair<MetaCheckpoint, Ids> contradicted[] = {
+      {checkpoint(minimal(), config({{"add_bos_token", true}})), {0}},
+      {checkpoint(with_template, config({{"tokenizer_class", "LlamaTokenizer"}, {"add_bos_token", false}})),
+       {3, 0, 4}}};
+  for (const auto& [hf, expected] : contradicted) {
+    EXPECT_EQ(ids(hf, "a", add), expected);
+    const auto spec = tokenizer_spec_of(hf);
+    ASSERT_TRUE(spec.ok());
+    EXPECT_NE(spec->remarks.back().find("add_bos_token is "), std::string::npos) << spec->remarks.back();
+  }
+}
+
+// What transformers 5.24 makes of the same files.
+TEST(HfTokenizer, AddsTokensFromAllFiles) {
+  const EncodeOptions parse{.parse_special = true};
+  const Json zip = {{"content", "<zip>"}, {"special", true}, {"normalized", false}, {"rstrip", true}};
+  const auto with_files = [](const Json& config, const Documents& more) {
+    Documents documents{{"tokenizer.json", minimal().dump()}, {"tokenizer_config.json", config.dump()}};
+    documents.insert(more.begin(), more.end());
+    return MetaCheckpoint(documents);
+  };
+  const Json decoder = {{"added_tokens_decoder", {{"9", zip}}}};
+  EXPECT_EQ(ids(with_files(decoder, {}), "a<zip>  b", parse), (Ids{0, 5, 1}));
+  EXPECT_EQ(ids(with_files(Json::object(), {{"added_tokens.json", R"({"<zip>": 6})"}}), "a<zip>b"), (Ids{0, 5, 1}));
+  EXPECT_EQ(ids(with_files({{"image_token", "<img>"}, {"extra_special_tokens", {"<x>"}}}, {}), "<x>a<img>", parse),
+            (Ids{6, 0, 5}));
+  // A list in tokenizer_config.json goes before the older files.
+  EXPECT_EQ(ids(with_files(decoder, {{"added_tokens.json", R"({"<old>": 5})"}}), "<old>", parse), Ids{});
+}
+
+Documents lists(const std::string& tokenizer_class, bool adds_bos) {
+  const Json config = {{"tokenizer_class", tokenizer_class}, {"add_bos_token", adds_bos}};
+  return {{"vocab.json", R"({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})"},
+          {"merges.txt", "#version: 0.2\na b\n"},
+          {"tokenizer_config.json", config.dump()}};
+}
+
+TEST(HfTokenizer, ReadsVocabularyAndMergesAsLists) {
+  EXPECT_EQ(ids(MetaCheckpoint(lists("GPT2Tokenizer", true)), "abb<|endoftext|>",
+                {.add_special = true, .parse_special = true}),
+            (Ids{3, 2, 1, 3}));
+  EXPECT_EQ(ids(MetaCheckpoint(lists("Qwen2TokenizerFast", false)), "ab"), Ids{2});
+  const auto unknown = load_tokenizer(MetaCheckpoint(lists("PreTrainedTokenizerFast", false)));
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.status().message().find("do not say how text is split"), std::string::npos);
+  Documents bad = lists("GPT2Tokenizer", false);
+  bad["merges.txt"] = "ab\n";
+  EXPECT_NE(load_tokenizer(MetaCheckpoint(bad)).status().message().find("'ab' is no pair"), std::string::npos);
+  bad.erase("merges.txt");
+  EXPECT_NE(load_tokenizer(MetaCheckpoint(bad)).status().message().find("no merges.txt"), std::string::npos);
+}
+
+TEST(HfTokenizer, FollowsTheClassWhereItDiffers) {
+  const auto spec = tokenizer_spec_of(checkpoint(minimal(), {{"tokenizer_class", "GemmaTokenizer"}}));
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_FALSE(spec->byte_level);
+  EXPECT_NE(spec->remarks.back().find("than GemmaTokenizer, which reads it"), std::string::npos)
+      << spec->remarks.back();
 }
 
 TEST(HfTokenizer, StepsBehindByteLevelSeeStandIns) {
@@ -124,7 +177,6 @@ TEST(HfTokenizer, RefusesByField) {
       {patched("/model/dropout", 0.5), "dropout"},
       {patched("/model/continuing_subword_prefix", "##"), "continuing_subword_prefix"},
       {patched("/model/byte_fallback", 1), "'byte_fallback' of the model is not a bool"},
-      {patched("/added_tokens/0/id", 1), "added token 1 is '<s>' but the vocabulary has 'b'"},
       {patched("/added_tokens/0/id", 1 << 24), "an added token has no id"},
       {patched("/added_tokens/0/content", ""), "added token 3 has an empty text"},
       {patched("/added_tokens/0/special", "yes"), "'special' of the added token 3"},
@@ -182,10 +234,17 @@ TEST(HfTokenizer, FindsTheChatTemplate) {
 TEST(HfTokenizer, NamesSpecialTokensForTemplates) {
   const auto texts = special_token_texts(MetaCheckpoint(Documents{
       {"tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "unk_token": null})"},
-      {"special_tokens_map.json", R"({"pad_token": "<p>", "bos_token": "ignored"})"}}));
+      {"special_tokens_map.json", R"({"pad_token": "<p>", "bos_token": "<b>"})"}}));
   ASSERT_TRUE(texts.ok());
   EXPECT_EQ(*texts, (std::vector<std::pair<std::string, std::string>>{
-                        {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<p>"}}));
+                        {"bos_token", "<b>"}, {"eos_token", "</s>"}, {"pad_token", "<p>"}}));
+  const auto more = special_token_texts(MetaCheckpoint(
+      Documents{{"tokenizer_config.json", R"({"image_token": "<img>", "extra_special_tokens": {"boi_token": "<boi>"},
+                                    "added_tokens_decoder": {}, "add_bos_token": true})"},
+                {"special_tokens_map.json", R"({"pad_token": "<p>"})"}}));
+  ASSERT_TRUE(more.ok());
+  EXPECT_EQ(*more,
+            (std::vector<std::pair<std::string, std::string>>{{"image_token", "<img>"}, {"boi_token", "<boi>"}}));
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST(TokenizerExport, PadsTokensToTheEmbedding) {
   EXPECT_EQ(std::get<Strings>(keys->at("tokenizer.ggml.tokens")),
             (Strings{"a", "b", "ab", "<|im_end|>", "<tool>", "[PAD5]", "\u0120", "[PAD7]", "[PAD8]"}));
   EXPECT_EQ(std::get<std::vector<int64_t>>(keys->at("tokenizer.ggml.token_type")),
-            (std::vector<int64_t>{1, 1, 1, 3, 4, 5, 1, 5, 5}));
+            (std::vector<int64_t>{1, 1, 3, 3, 3, 5, 1, 5, 5}));  // special tokens by name are control tokens
   hf.hparams().vocab_size = 6;
   const Status status = gguf_tokenizer_metadata(hf).status();
   EXPECT_NE(status.message().find("names the id 6, but config.json's vocab_size is 6"), std::string::npos)
@@ -231,7 +231,7 @@ TEST(TokenizerExport, RefusesDocumentsByField) {
       {patched(bytes, "/added_tokens/1/normalized", true), "'normalized' of the added token 4"},
       {patched(bytes, "/pre_tokenizer/pretokenizers/0/individual_digits", false),
        "no name of tokenizer.ggml.pre stands for"},
-      {patched(bytes, "/model/ignore_merges", true), "no name of tokenizer.ggml.pre stands for"},
+      {patched(bytes, "/model/ignore_merges", true), "the control token 2 ('ab') is spelled like a word"},
       {patched(bytes, "/normalizer", Json::parse(R"({"type": "NFC"})")), "(1 normalizer steps"},
       {patched(bytes, "/decoder", pieces.tokenizer["decoder"]), "without a ByteLevel decoder"},
       {patched(bytes, "/model/unk_token", "a"), "model.vocab has no token for the byte 0"},
@@ -241,7 +241,7 @@ TEST(TokenizerExport, RefusesDocumentsByField) {
       {patched(bytes, "/post_processor/special_tokens/ab/ids", Json::parse("[1]")),
        "the post_processor adds token 1; GGUF can add only the eos_token_id, 2"},
       {patched(bytes, "/post_processor/special_tokens/ab/ids", Json::parse("[2, 2]")), "adds token 2 and others"},
-      {configured(bytes, "pad_token", "<none>"), "'pad_token' is '<none>', which is no token"},
+      {configured(bytes, "pad_token", "<none>"), "added token 6 is '<none>' but the vocabulary has"},
       {configured(bytes, "chat_template", Json::parse(R"([{"name": "default", "template": "x"}, {"name": "rag"}])")),
        "an entry of 'chat_template'"},
       {patched(pieces, "/model/unk_token", nullptr),

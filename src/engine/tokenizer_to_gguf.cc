@@ -160,7 +160,8 @@ void drop_rowless(int64_t rows, TokenizerSpec* spec) {
 
 // Texts and types of all tokens, and what pads the list to the embedding's rows.
 Status add_tokens(const TokenizerSpec& spec, int64_t rows, GgufMetadata* keys) {
-  const auto size = static_cast<int32_t>(rows == 0 ? spec.vocabulary.size() : std::min<int64_t>(spec.vocabulary.size(), rows));
+  const auto size =
+      static_cast<int32_t>(rows == 0 ? spec.vocabulary.size() : std::min<int64_t>(spec.vocabulary.size(), rows));
   for (int32_t id = size; id < spec.vocabulary.size(); ++id) {
     if (spec.vocabulary.find(spec.vocabulary.text(id)) != id) continue;  // was an added token
     return corrupt("tokenizer.json names the id " + std::to_string(id) + ", but config.json's vocab_size is " +

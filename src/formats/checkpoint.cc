@@ -45,7 +45,8 @@ std::string TensorRef::type_name() const {
 }
 
 bool same_matrix(const TensorRef& a, const TensorRef& b) {
-  if (a.quantized != nullptr || b.quantized != nullptr || a.rank != 2 || b.rank != 2 || a.shape != b.shape) return false;
+  if (a.quantized != nullptr || b.quantized != nullptr || a.rank != 2 || b.rank != 2 || a.shape != b.shape)
+    return false;
   if (a.dtype == b.dtype) return std::memcmp(a.data, b.data, static_cast<size_t>(a.bytes)) == 0;
   std::vector<float> left(static_cast<size_t>(a.columns())), right(left.size());
   for (int64_t r = 0; r < a.rows(); ++r) {

@@ -138,9 +138,9 @@ class GgufCheckpoint final : public Checkpoint {
       const MetaValue* value = meta(entry.key);
       const bool off = *value == MetaValue(uint64_t{0}) || *value == MetaValue(int64_t{0}) || *value == MetaValue(0.0);
       if (off || (name == "penalty_last_n" && !penalizes)) continue;
-      remarks_.push_back(path_ + ": metadata key " + quote(entry.key) + " is not obeyed: " +
-                         (name == "penalty_last_n" ? "the repetition penalty counts the whole text"
-                                                   : "quire has nothing like it"));
+      remarks_.push_back(
+          path_ + ": metadata key " + quote(entry.key) + " is not obeyed: " +
+          (name == "penalty_last_n" ? "the repetition penalty counts the whole text" : "quire has nothing like it"));
     }
   }
 

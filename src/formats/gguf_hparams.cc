@@ -223,8 +223,8 @@ class Reader {
     QUIRE_RETURN_IF_ERROR(within("temp", temperature, 0.0, std::numeric_limits<float>::max()));
     QUIRE_RETURN_IF_ERROR(within("top_p", top_p, 0.0, 1.0));
     QUIRE_RETURN_IF_ERROR(within("min_p", min_p, 0.0, 1.0));
-    QUIRE_RETURN_IF_ERROR(within("penalty_repeat", penalty, std::numeric_limits<float>::min(),
-                                 std::numeric_limits<float>::max()));
+    QUIRE_RETURN_IF_ERROR(
+        within("penalty_repeat", penalty, std::numeric_limits<float>::min(), std::numeric_limits<float>::max()));
     if (temperature) h_.default_temperature = static_cast<float>(*temperature);
     if (top_k) h_.default_top_k = static_cast<int32_t>(std::max<int64_t>(*top_k, 0));  // -1, as 0: off
     if (top_p) h_.default_top_p = static_cast<float>(*top_p);

@@ -24,18 +24,18 @@ struct Document {
   size_t max_bytes;
 };
 constexpr std::array<Document, 13> kDocuments = {{{"config.json", size_t{4} << 20},
-                                                 {"generation_config.json", size_t{1} << 20},
-                                                 {"quantize_config.json", size_t{4} << 20},
-                                                 {"quant_config.json", size_t{4} << 20},
-                                                 {"tokenizer.json", size_t{256} << 20},
-                                                 {"tokenizer_config.json", size_t{16} << 20},
-                                                 {"special_tokens_map.json", size_t{4} << 20},
-                                                 {"added_tokens.json", size_t{16} << 20},
-                                                 {"tokenizer.model", size_t{16} << 20},
-                                                 {"vocab.json", size_t{64} << 20},
-                                                 {"merges.txt", size_t{64} << 20},
-                                                 {"chat_template.jinja", size_t{4} << 20},
-                                                 {kNotesFile, size_t{16} << 20}}};
+                                                  {"generation_config.json", size_t{1} << 20},
+                                                  {"quantize_config.json", size_t{4} << 20},
+                                                  {"quant_config.json", size_t{4} << 20},
+                                                  {"tokenizer.json", size_t{256} << 20},
+                                                  {"tokenizer_config.json", size_t{16} << 20},
+                                                  {"special_tokens_map.json", size_t{4} << 20},
+                                                  {"added_tokens.json", size_t{16} << 20},
+                                                  {"tokenizer.model", size_t{16} << 20},
+                                                  {"vocab.json", size_t{64} << 20},
+                                                  {"merges.txt", size_t{64} << 20},
+                                                  {"chat_template.jinja", size_t{4} << 20},
+                                                  {kNotesFile, size_t{16} << 20}}};
 
 bool exists(const std::string& path) {
   std::error_code error;
@@ -191,7 +191,8 @@ class HfCheckpoint final : public Checkpoint {
       found->push_back(std::move(tensor));
     }
     if (without_order) {
-      remarks_.push_back(settings->where() + ": desc_act is true, but modules have no g_idx to say which group a column " +
+      remarks_.push_back(settings->where() +
+                         ": desc_act is true, but modules have no g_idx to say which group a column " +
                          "belongs to; the groups are taken in the order of the columns");
     }
     return {};

@@ -241,8 +241,8 @@ TEST(HfConfig, UnitesWhatEndsAGenerationAndReadsSamplingDefaults) {
   EXPECT_FALSE(silent.default_temperature.has_value());
   EXPECT_FALSE(silent.default_min_p.has_value());
   EXPECT_EQ(silent.default_repetition_penalty, 1.5f);
-  const Hparams greedy =
-      hparams_of(small_llama_config(), small_llama_tensors(), R"({"do_sample": false, "temperature": 0.7, "top_k": -1})");
+  const Hparams greedy = hparams_of(small_llama_config(), small_llama_tensors(),
+                                    R"({"do_sample": false, "temperature": 0.7, "top_k": -1})");
   EXPECT_EQ(greedy.default_temperature, 0.0f);
   EXPECT_EQ(greedy.default_top_k, 0);
   EXPECT_MENTIONS(error_of(small_llama_config(), small_llama_tensors(), R"({"eos_token_id": 8})"), "token 8");
@@ -302,9 +302,7 @@ const BadConfig kBadConfigs[] = {
     {"rope_partial",
      "rotates whole heads",
      {{"partial_rotary_factor", "0.5"}, {"rope_scaling", R"({"rope_type": "linear", "factor": 2})"}}},
-    {"rope_nested",
-     "share one rope",
-     {{"rope_parameters", R"({"full_attention": {"rope_type": "default"}})"}}},
+    {"rope_nested", "share one rope", {{"rope_parameters", R"({"full_attention": {"rope_type": "default"}})"}}},
     {"rope_not_object", "\"rope_scaling\" is not an object", {{"rope_scaling", "[]"}}},
     {"tied_text", "\"tie_word_embeddings\" is not true or false", {{"tie_word_embeddings", "\"yes\""}}},
     {"eos_text", "\"eos_token_id\" is not an integer", {{"eos_token_id", "\"</s>\""}}},
@@ -474,8 +472,9 @@ TEST(HfCheckpoint, FindsWeightsWithoutAnIndex) {
     ASSERT_EQ((*opened)->remarks().size(), 1u);
     EXPECT_MENTIONS((*opened)->remarks().front(), names[0]);
   }
-  EXPECT_MENTIONS(open_named({"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"}).status().message(),
-                  "not part 3");
+  EXPECT_MENTIONS(
+      open_named({"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"}).status().message(),
+      "not part 3");
   EXPECT_MENTIONS(open_named({"a.safetensors", "b.safetensors"}).status().message(),
                   "\"a.safetensors\", \"b.safetensors\"; leave one");
 }
@@ -535,8 +534,8 @@ TEST(HfRope, IsReadAsTransformersDoes) {
   EXPECT_EQ(yarn.scaling, RopeScaling::kYarn);
   EXPECT_EQ(yarn.theta, 10000.0);
   EXPECT_EQ(yarn.original_context, 64);
-  const RopeParams outer = rope({{"original_max_position_embeddings", "16"},
-                                 {"rope_scaling", R"({"rope_type": "yarn", "factor": null,
+  const RopeParams outer =
+      rope({{"original_max_position_embeddings", "16"}, {"rope_scaling", R"({"rope_type": "yarn", "factor": null,
                                                      "original_max_position_embeddings": 32, "beta_fast": 0})"}});
   EXPECT_EQ(outer.original_context, 16);
   EXPECT_EQ(outer.factor, 4.0);

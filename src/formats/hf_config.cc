@@ -141,10 +141,9 @@ class Reader {
     Hparams& h = model_.hparams;
     h.layer_slides.assign(static_cast<size_t>(h.layers), false);
     QUIRE_ASSIGN_OR_RETURN(const int64_t window, read_window_size());
-    // Llama has no window, and Mistral's layers are all alike, whatever the list says.
-    const bool listed = defaults_.model_type == "qwen2" || defaults_.model_type == "gemma3_text";
+    // Llama has no window, whatever the list says.
     QUIRE_ASSIGN_OR_RETURN(const auto types, text_.find_strings("layer_types"));
-    if (listed && !types.empty()) {
+    if (defaults_.model_type != "llama" && !types.empty()) {
       QUIRE_RETURN_IF_ERROR(slide_as_listed(types));
     } else if (window > 0 || defaults_.model_type == "gemma3_text") {
       QUIRE_RETURN_IF_ERROR(slide_by_rule());

@@ -74,8 +74,8 @@ constexpr IdleKey kIdleKeys[] = {
     {"use_cache", "*"},
     {"use_mtp", "*"},
 };
-constexpr std::string_view kRead[] = {"do_sample", "eos_token_id", "min_p", "repetition_penalty", "temperature",
-                                      "top_k",     "top_p"};
+constexpr std::string_view kRead[] = {"do_sample",   "eos_token_id", "min_p", "repetition_penalty",
+                                      "temperature", "top_k",        "top_p"};
 
 // 1 and 1.0 are the same.
 bool holds(const HfJson& object, const std::string& key, std::string_view idle) {
@@ -103,8 +103,8 @@ Result<std::optional<float>> find_within(const HfJson& object, const std::string
   QUIRE_ASSIGN_OR_RETURN(const auto given, object.find_float(key));
   if (!given) return std::optional<float>();
   if (*given >= low && *given <= high) return std::optional<float>(static_cast<float>(*given));
-  return object.error(key, "is " + object.value_text(key) + ", not within " + std::to_string(low) + " and " +
-                               std::to_string(high));
+  return object.error(
+      key, "is " + object.value_text(key) + ", not within " + std::to_string(low) + " and " + std::to_string(high));
 }
 
 }  // namespace

@@ -33,16 +33,16 @@ constexpr std::string_view kReadByAll[] = {"_name_or_path",
                                            "use_bidirectional_attention",
                                            "vocab_size"};
 constexpr std::string_view kLlama[] = {"hidden_act", "attention_bias", "mlp_bias"};
-constexpr std::string_view kMistral[] = {"hidden_act", "sliding_window"};
+constexpr std::string_view kMistral[] = {"hidden_act", "sliding_window", "layer_types"};
 constexpr std::string_view kQwen2[] = {"hidden_act", "use_sliding_window", "sliding_window", "max_window_layers",
                                        "layer_types"};
-constexpr std::string_view kGemma3[] = {
-    "hidden_activation",       "attention_bias", "query_pre_attn_scalar", "sliding_window", "sliding_window_pattern",
-    "_sliding_window_pattern", "layer_types",    "attn_logit_softcapping", "final_logit_softcapping",
-    "rope_local_base_freq"};
+constexpr std::string_view kGemma3[] = {"hidden_activation",   "attention_bias",         "query_pre_attn_scalar",
+                                        "sliding_window",      "sliding_window_pattern", "_sliding_window_pattern",
+                                        "layer_types",         "attn_logit_softcapping", "final_logit_softcapping",
+                                        "rope_local_base_freq"};
 
 // Beside a text_config: what is read from the whole, and what belongs to the parts that are not run.
-constexpr std::string_view kOuter[] = {"boi_token_id",   "boi_token_index", "eoi_token_id",        "eoi_token_index",
+constexpr std::string_view kOuter[] = {"boi_token_id",   "boi_token_index",   "eoi_token_id",        "eoi_token_index",
                                        "image_token_id", "image_token_index", "mm_tokens_per_image", "vision_config"};
 
 constexpr std::string_view kHarmless[] = {"_attn_implementation",

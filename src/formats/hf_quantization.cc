@@ -347,8 +347,8 @@ Result<std::optional<HfQuantization>> HfQuantization::read(const HfQuantizationT
     QUIRE_ASSIGN_OR_RETURN(HfQuantization read, HfQuantizationReader(json).read());
     for (const char* key : {"bits", "group_size", "desc_act", "sym", "checkpoint_format", "version"}) {
       if (!beside || !beside->has(key) || !json.has(key) || beside->same_value(json, key)) continue;
-      read.remarks_.push_back(json.where() + ": " + quote(key) + " is " + json.value_text(key) + ", which is used, but " +
-                              beside->value_text(key) + " in " + beside->where());
+      read.remarks_.push_back(json.where() + ": " + quote(key) + " is " + json.value_text(key) +
+                              ", which is used, but " + beside->value_text(key) + " in " + beside->where());
     }
     return std::optional<HfQuantization>(std::move(read));
   };

@@ -34,7 +34,7 @@ class HfQuantization {
   Result<std::optional<QuantScheme>> scheme_of(std::string_view module) const;
 
   const std::string& where() const { return where_; }  // names the settings in messages
-  bool desc_act() const { return desc_act_; }          // GPTQ: columns were quantized in another order than they stand in
+  bool desc_act() const { return desc_act_; }  // GPTQ: columns were quantized in another order than they stand in
   const std::vector<std::string>& remarks() const { return remarks_; }  // as Checkpoint::remarks()
 
  private:

@@ -29,8 +29,11 @@ constexpr RopeKind kKinds[] = {
     {"llama3", RopeScaling::kLlama3, {"factor", "low_freq_factor", "high_freq_factor", kOriginalContext}},
     {"yarn",
      RopeScaling::kYarn,
-     {"factor", kOriginalContext, "beta_fast", "beta_slow", "truncate", "attention_factor", "mscale", "mscale_all_dim"}},
-    {"longrope", RopeScaling::kLongrope, {"factor", kOriginalContext, "attention_factor", "short_factor", "long_factor"}},
+     {"factor", kOriginalContext, "beta_fast", "beta_slow", "truncate", "attention_factor", "mscale",
+      "mscale_all_dim"}},
+    {"longrope",
+     RopeScaling::kLongrope,
+     {"factor", kOriginalContext, "attention_factor", "short_factor", "long_factor"}},
 };
 constexpr std::string_view kCommonKeys[] = {"rope_type", "type", "rope_theta", "partial_rotary_factor"};
 
@@ -118,8 +121,9 @@ class Reader {
       lost += (lost.empty() ? "" : ", ") + quote(key) + ": " + newer.value_text(key);
     }
     if (lost.empty()) return;
-    remark("\"rope_scaling\" and \"rope_parameters\" contradict each other; \"rope_scaling\" is used, as transformers " +
-           std::string("does, and not ") + lost);
+    remark(
+        "\"rope_scaling\" and \"rope_parameters\" contradict each other; \"rope_scaling\" is used, as transformers " +
+        std::string("does, and not ") + lost);
   }
 
   // The base: of the object, else of the top level, else the family's.
@@ -198,7 +202,8 @@ class Reader {
   Status read_yarn(const HfJson& scaling, RopeParams* rope) {
     QUIRE_ASSIGN_OR_RETURN(const auto factor, scaling.find_float("factor"));
     if (!factor && !scaling.names("factor")) return scaling.error("factor", "is missing");
-    rope->factor = factor.value_or(static_cast<double>(h_.context_length) / static_cast<double>(rope->original_context));
+    rope->factor =
+        factor.value_or(static_cast<double>(h_.context_length) / static_cast<double>(rope->original_context));
     QUIRE_ASSIGN_OR_RETURN(const auto fast, scaling.find_float("beta_fast"));
     QUIRE_ASSIGN_OR_RETURN(const auto slow, scaling.find_float("beta_slow"));
     QUIRE_ASSIGN_OR_RETURN(const auto truncate, scaling.find_bool("truncate"));
@@ -231,8 +236,8 @@ class Reader {
     const HfJson& holder = object != nullptr && object->has(kKey) ? *object : config_;
     QUIRE_ASSIGN_OR_RETURN(const auto fraction, holder.find_float(kKey));
     if (!fraction || *fraction == 1.0) return {};
-    const std::string what = quote(kKey) + " is " + holder.value_text(kKey) + ", but a " + h_.architecture +
-                             " model rotates whole heads";
+    const std::string what =
+        quote(kKey) + " is " + holder.value_text(kKey) + ", but a " + h_.architecture + " model rotates whole heads";
     if (kind.scaling != RopeScaling::kNone) return unsupported(holder.where() + ": " + what);
     remarks_.push_back(holder.where() + ": " + what + "; the key is ignored, as in transformers");
     return {};

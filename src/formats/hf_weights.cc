@@ -85,7 +85,8 @@ Result<std::vector<std::string>> names_without_index(const std::string& director
   }
   if (names.empty()) {
     return not_found(directory + ": holds neither " + std::string(kWeightsFile) + " nor " +
-                     std::string(kWeightsIndexFile) + " nor another safetensors file; other weight formats of Hugging "
+                     std::string(kWeightsIndexFile) +
+                     " nor another safetensors file; other weight formats of Hugging "
                      "Face are not read");
   }
   if (sets.size() == 1) {

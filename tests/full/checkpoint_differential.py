@@ -9,7 +9,7 @@ sampling defaults, token ids, rendered chats.
 A case is "equal", "noted" (it differs, and a remark of quire's names what it sets aside), "refused" (by quire), "neither"
 (transformers cannot load or run it) or "silent" (it differs without a word), which fails.
 
-usage: checkpoint_differential.py [--quire PROGRAM] [--cases N] [--seed N] [--only N] [--keep FOLDER]
+usage: checkpoint_differential.py [--quire PROGRAM] [--cases N] [--seed N] [--only N] [--noted] [--keep FOLDER]
 
 Exit status 1 when a case is silent, or when quire refuses more than a tenth of what transformers reads; 77 when
 `transformers` (tests/full/requirements.txt) is not installed. Closes with 'N passed, N failed'.
@@ -346,7 +346,7 @@ def transformers_config(folder):
         if "rope_type" not in parameters:
             raise NotLoaded("nested rope")
         said["rope"] = rope_of(parameters, head_dim)
-        window, sliding = (config.sliding_window, types.count("sliding_attention")) if kind == "qwen2" else (
+        window, sliding = (config.sliding_window, types.count("sliding_attention")) if kind in ("qwen2", "ministral") else (
             getattr(config, "sliding_window", None), config.num_hidden_layers) if kind == "mistral" else (None, 0)
         if kind == "mistral" and window is None:
             sliding = 0
@@ -455,6 +455,7 @@ def main():
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--only", type=int, help="run this case alone and print what differs")
+    parser.add_argument("--noted", action="store_true", help="print the cases that differ with a remark too")
     parser.add_argument("--keep", type=Path, help="where the folders of cases that fail are kept")
     options = parser.parse_args()
     print(f"transformers {transformers.__version__}, seed {options.seed}")
@@ -481,7 +482,7 @@ def main():
             text = text.replace(str(folder), "")
             if verdict == "refused":
                 reasons[text.split(": ", 1)[-1][:90]] += 1
-            if verdict == "silent" or options.only is not None:
+            if verdict == "silent" or options.only is not None or (verdict == "noted" and options.noted):
                 print(f"case {number} ({case.base}: {', '.join(did)}): {verdict}: {text}")
                 if options.keep:
                     shutil.copytree(folder, options.keep / str(number), symlinks=True, dirs_exist_ok=True)
