@@ -79,7 +79,15 @@ bool in_range(const OptionRow& row, T number) {
          value <= row.maximum;
 }
 
-// Numbers convert where no meaning is lost: 1 is a temperature, 1.5 is no token count.
+// 3 of 3.0; nothing where it is no whole number or too large to be exact.
+std::optional<int64_t> whole_number(double value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (!(std::fabs(value) <= kExact) || value != std::trunc(value)) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+// Numbers convert where no meaning is lost: 1 is a temperature and 3.0 a token count, 1.5 is none. A negative seed is a
+// seed like another.
 template <typename T>
 std::optional<T> convert(const OptionValue& value) {
   if (const T* same = std::get_if<T>(&value)) return *same;
@@ -87,8 +95,11 @@ std::optional<T> convert(const OptionValue& value) {
     if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
     if (const auto* whole = std::get_if<uint64_t>(&value)) return static_cast<double>(*whole);
   }
-  if constexpr (std::is_same_v<T, uint64_t>) {
-    if (const auto* whole = std::get_if<int64_t>(&value); whole && *whole >= 0) return static_cast<uint64_t>(*whole);
+  if constexpr (std::is_same_v<T, uint64_t> || std::is_same_v<T, int64_t>) {
+    if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<T>(*whole);
+    if (const auto* real = std::get_if<double>(&value)) {
+      if (const auto whole = whole_number(*real)) return static_cast<T>(*whole);
+    }
   }
   if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     if (const auto* one = std::get_if<std::string>(&value)) return std::vector{*one};
@@ -194,8 +205,10 @@ Result<OptionValue> parse_option(const OptionRow& row, std::string_view text, st
           return OptionValue(text == "1");
         } else if constexpr (kIsNumber<T>) {
           T number{};
-          if (!parse_number(text, number)) return wrong;
-          return OptionValue(number);
+          if (parse_number(text, number)) return OptionValue(number);
+          int64_t negative = 0;
+          if (!std::is_same_v<T, uint64_t> || !parse_number(text, negative)) return wrong;
+          return OptionValue(negative);
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
           std::vector<int64_t> values;
           if (!parse_list(text, values)) return wrong;

@@ -74,11 +74,13 @@ struct Options {
   std::string chat_template;
   std::vector<std::string> served_model_name;
   bool lenient = false;
+  bool clamp_max_tokens = false;
 
   // Where `serve` listens and what it allows.
   std::string host = "127.0.0.1";
   int64_t port = 8000;
   std::vector<std::string> api_key;
+  std::vector<std::string> cors_origin;
   std::string api_key_file;
   bool insecure = false;
   std::optional<double> max_kl;  // absent: nothing is asked of the model

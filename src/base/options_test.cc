@@ -52,12 +52,13 @@ TEST(OptionTable, SpellsNamesForEveryPlace) {
   const OptionRow& row = *find_option("stop-token-ids");
   EXPECT_EQ(json_key(row), "stop_token_ids");
   EXPECT_EQ(environment_name(row), "QUIRE_STOP_TOKEN_IDS");
-  EXPECT_EQ(range_text(*find_option("top-p")), "above 0, at most 1");
+  EXPECT_EQ(range_text(*find_option("repetition-penalty")), "above 0, at most 1000");
+  EXPECT_EQ(range_text(*find_option("top-p")), "0 to 1");
   EXPECT_EQ(range_text(*find_option("isa")), "auto, scalar, avx2 or avx512");
-  EXPECT_EQ(range_text(*find_option("seed")), "0 or more");
+  EXPECT_EQ(range_text(*find_option("seed")), "");
   EXPECT_EQ(range_text(*find_option("min-p")), "0 to 1");
-  EXPECT_EQ(range_text(*find_option("top-k")), "0 or more");
-  EXPECT_EQ(range_text(*find_option("top-k"), true), "0 to 2147483647");
+  EXPECT_EQ(range_text(*find_option("top-k")), "-1 or more");
+  EXPECT_EQ(range_text(*find_option("top-k"), true), "-1 to 2147483647");
 }
 
 TEST(SetOption, ReadsEveryKind) {
@@ -89,9 +90,9 @@ TEST(SetOption, SaysWhatIsWrongAndWhatItTakes) {
        "--threads is \"99999999999999999999\"; it takes a whole number of 0 to 1024"},
       {"temperature", "nan", "--temperature is nan; it takes a number of 0 to 1000"},
       {"temperature", "0.5x", "--temperature is \"0.5x\"; it takes a number of 0 to 1000"},
-      {"top-p", "0", "--top-p is 0; it takes a number of above 0, at most 1"},
-      {"top-p", "1.01", "--top-p is 1.01; it takes a number of above 0, at most 1"},
-      {"seed", "-1", "--seed is \"-1\"; it takes a whole number of 0 or more"},
+      {"repetition-penalty", "0", "--repetition-penalty is 0; it takes a number of above 0, at most 1000"},
+      {"top-p", "1.01", "--top-p is 1.01; it takes a number of 0 to 1"},
+      {"seed", "-1.5", "--seed is \"-1.5\"; it takes a whole number"},
       {"isa", "sse", "--isa is \"sse\"; it takes auto, scalar, avx2 or avx512"},
       {"stop-token-ids", "1,,2", "--stop-token-ids is \"1,,2\"; it takes a list of whole numbers of 0 to 2147483647"},
       {"stop-token-ids", "1,-2", "--stop-token-ids is 1,-2; it takes a list of whole numbers of 0 to 2147483647"},
@@ -127,7 +128,7 @@ TEST(ReadEnvironment, SetsWhatTheCommandTakes) {
   ASSERT_EQ(setenv("QUIRE_TOP_K", "many", 1), 0);
   EXPECT_TRUE(read_environment(options, kScore).ok());
   EXPECT_EQ(read_environment(options, kRun).message(),
-            "QUIRE_TOP_K is \"many\"; it takes a whole number of 0 to 2147483647");
+            "QUIRE_TOP_K is \"many\"; it takes a whole number of -1 to 2147483647");
   unsetenv("QUIRE_TOP_K");
   unsetenv("QUIRE_THREADS");
 }

@@ -70,6 +70,7 @@ std::string model_name(const Options& options, const std::string& path) {
 Result<ServerOptions> server_options(const Options& options, const std::string& path) {
   ServerOptions server;
   server.api_keys = options.api_key;
+  server.cors_origins = options.cors_origin;
   server.address.host = options.host;
   server.address.port = static_cast<uint16_t>(options.port);
   QUIRE_ASSIGN_OR_RETURN(server.address.socket_mode, parse_mode(options.socket_mode));
@@ -82,6 +83,7 @@ Result<ServerOptions> server_options(const Options& options, const std::string& 
   server.model_names = options.served_model_name;
   if (server.model_names.empty()) server.model_names.push_back(model_name(options, path));
   server.lenient = options.lenient;
+  server.clamp_max_tokens = options.clamp_max_tokens;
   server.ready_delay_s = options.ready_delay_s;
   server.drain_s = options.drain_s;
   server.stall_s = options.stall_s;

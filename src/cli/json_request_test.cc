@@ -84,8 +84,8 @@ TEST(JsonRequest, NamesTheOptionThatIsWrong) {
     Options options;
     return parsed(line).take_options(options, kRun).message();
   };
-  EXPECT_EQ(error(R"({"top_k": 1.5})"), "\"top_k\" is 1.5; it takes a whole number of 0 to 2147483647");
-  EXPECT_EQ(error(R"({"top_p": 0})"), "\"top_p\" is 0; it takes a number of above 0, at most 1");
+  EXPECT_EQ(error(R"({"top_k": 1.5})"), "\"top_k\" is 1.5; it takes a whole number of -1 to 2147483647");
+  EXPECT_EQ(error(R"({"top_p": -1})"), "\"top_p\" is -1; it takes a number of 0 to 1");
   EXPECT_EQ(error(R"({"stop": [1]})"), "\"stop\" is 1; it takes text, or a list of texts");
   EXPECT_FALSE(error(R"({"stop": ["a", 1]})").empty());
   EXPECT_FALSE(error(R"({"temperature": null})").empty());

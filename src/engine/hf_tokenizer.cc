@@ -178,21 +178,15 @@ class Builder {
     QUIRE_RETURN_IF_ERROR(json.check_model());
     QUIRE_ASSIGN_OR_RETURN(const std::vector<AddedToken> own, json.added_tokens());
     QUIRE_RETURN_IF_ERROR(add_tokens(parts, own));
-    const Status read = read_json_steps(json);
-    if (class_ == HfTokenizerClass::kBackend) {
-      QUIRE_RETURN_IF_ERROR(read);
-    } else if (apply_class() || !read.ok()) {
+    QUIRE_RETURN_IF_ERROR(json.read_steps(&spec_));
+    QUIRE_RETURN_IF_ERROR(json.read_model(&spec_));
+    if (class_ != HfTokenizerClass::kBackend && apply_class()) {
       spec_.remarks.push_back("tokenizer.json splits text in another way than " + std::string(hf_class_name(class_)) +
                               ", which reads it; the class is followed, as in transformers 5");
     }
     QUIRE_ASSIGN_OR_RETURN(const bool surrounds, json.read_post_processor(&spec_));
     note_flags(surrounds);
     return {};
-  }
-
-  Status read_json_steps(const HfTokenizerJson& json) {
-    QUIRE_RETURN_IF_ERROR(json.read_steps(&spec_));
-    return json.read_model(&spec_);
   }
 
   bool apply_class() {

@@ -18,8 +18,12 @@ SamplingParams sampling_params(const Options& options, const Hparams& hparams) {
   }
   params.repetition_penalty = hparams.default_repetition_penalty.value_or(params.repetition_penalty);
   if (options.temperature) params.temperature = static_cast<float>(*options.temperature);
-  if (options.top_k) params.top_k = static_cast<int32_t>(*options.top_k);
+  if (options.top_k) params.top_k = static_cast<int32_t>(std::max<int64_t>(*options.top_k, 0));  // -1, as 0: off
   if (options.top_p) params.top_p = static_cast<float>(*options.top_p);
+  if (params.top_p == 0.0f) {  // the fewest tokens that reach nothing: one
+    params.top_p = 1.0f;
+    params.top_k = 1;
+  }
   if (options.min_p) params.min_p = static_cast<float>(*options.min_p);
   if (options.repetition_penalty) params.repetition_penalty = static_cast<float>(*options.repetition_penalty);
   params.frequency_penalty = static_cast<float>(options.frequency_penalty);

@@ -230,6 +230,9 @@ Result<Json> generation_config_json(const Specials& specials, const TokenizerSpe
 Result<Json> special_tokens_json(const Specials& specials, const TokenizerSpec& spec) {
   Json map = Json::object();
   for (const auto& [name, id] : specials) {
+    // A token with a name is found in text. The unknown token need not have one: the model of tokenizer.json names it.
+    const bool added = std::ranges::find(spec.added_tokens, id, &AddedToken::id) != spec.added_tokens.end();
+    if (name == "unk_token" && !added) continue;
     const std::string_view text = spec.vocabulary.text(id);
     if (text.empty()) {
       return unsupported("tokenizer.ggml." + std::string(gguf_special_key(name)) + " names token " +

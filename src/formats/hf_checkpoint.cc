@@ -101,6 +101,10 @@ class HfCheckpoint final : public Checkpoint {
       for (const SafetensorsEntry& entry : file.tensors) QUIRE_RETURN_IF_ERROR(add_tensor(file, entry, family, &found));
     }
     QUIRE_RETURN_IF_ERROR(add_quantized(family, &found));
+    if (found.empty()) {
+      return invalid_argument(parts_.front().file.path() + ": holds no tensors of a model, and " + path_ +
+                              " has no other weights that are read (model.safetensors, or one with an index)");
+    }
     resolve_head(family, &found);
     const auto spelling = [&](const std::string& name) { return hf_from_canonical(name, family); };
     QUIRE_ASSIGN_OR_RETURN(SchemaTensors tensors,

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -10,8 +11,10 @@
 namespace quire {
 namespace {
 
-std::string_view bearer_token(const HttpRequest& request) {
+// The key that a request carries, by either of its fields; empty: none.
+std::string_view key_of(const HttpRequest& request) {
   std::string_view value = request.header("authorization");
+  if (value.empty()) return request.header("x-api-key");
   constexpr std::string_view kScheme = "Bearer ";
   if (value.size() <= kScheme.size() || !equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return {};
   value.remove_prefix(kScheme.size());
@@ -33,8 +36,10 @@ std::string_view origin_authority(std::string_view origin) {
 
 }  // namespace
 
-AccessPolicy::AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host)
+AccessPolicy::AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host,
+                           std::vector<std::string> origins)
     : checks_host_(checks_host), host_(std::move(host)) {
+  for (const std::string& origin : origins) origins_.push_back(lower_case(origin));
   for (const std::string& key : keys) digests_.push_back(digest(key));
 }
 
@@ -51,19 +56,32 @@ bool AccessPolicy::is_local_name(std::string_view authority) const {
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string::npos);
 }
 
+bool AccessPolicy::admits_page(const HttpRequest& request) const {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) return false;
+  if (std::ranges::find(origins_, lower_case(origin)) != origins_.end()) return true;
+  const std::string_view authority = origin_authority(origin);
+  if (authority.empty()) return false;  // "null": a file, or a frame without an origin
+  if (equals_ignoring_case(authority, request.header("host"))) return true;
+  if (has_keys() && origins_.empty()) return true;
+  return checks_host_ && is_local_name(authority);
+}
+
 std::optional<ApiError> AccessPolicy::check(const HttpRequest& request, bool is_open) const {
   if (has_keys()) {
     if (is_open) return std::nullopt;
-    const std::string_view token = bearer_token(request);
+    const std::string_view token = key_of(request);
     const Digest given = digest(token);
     int matches = 0;
     for (const Digest& known : digests_)
       matches |= CRYPTO_memcmp(known.data(), given.data(), given.size()) == 0 ? 1 : 0;
     if (matches != 0) return std::nullopt;
-    return ApiError{.status = 401,
-                    .message = token.empty() ? "this server wants an API key: send \"Authorization: Bearer KEY\""
-                                             : "the API key is not one of this server",
-                    .code = "invalid_api_key"};
+    return ApiError{
+        .status = 401,
+        .message = token.empty()
+                       ? "this server wants an API key: send \"Authorization: Bearer KEY\" or \"x-api-key: KEY\""
+                       : "the API key is not one of this server",
+        .code = "invalid_api_key"};
   }
   const std::string_view host = request.header("host");
   if (checks_host_ && !host.empty() && !is_local_name(host)) {
@@ -72,15 +90,12 @@ std::optional<ApiError> AccessPolicy::check(const HttpRequest& request, bool is_
                                "\" is not this machine; a server without API keys answers local names only",
                     .code = "foreign_host"};
   }
-  if (request.count("origin") == 0) return std::nullopt;
-  const std::string_view origin = origin_authority(request.header("origin"));
-  if (!origin.empty() && (equals_ignoring_case(origin, host) || (checks_host_ && is_local_name(origin)))) {
-    return std::nullopt;
-  }
-  return ApiError{.status = 403,
-                  .message = "the Origin \"" + std::string(request.header("origin").substr(0, 100)) +
-                             "\" is another site; start the server with --api-key to let web pages use it",
-                  .code = "foreign_origin"};
+  if (request.count("origin") == 0 || admits_page(request)) return std::nullopt;
+  return ApiError{
+      .status = 403,
+      .message = "the Origin \"" + std::string(request.header("origin").substr(0, 100)) +
+                 "\" is another site; start the server with --cors-origin or --api-key to let its pages use it",
+      .code = "foreign_origin"};
 }
 
 uint64_t AccessPolicy::client_of(const HttpRequest& request) const {
@@ -89,7 +104,7 @@ uint64_t AccessPolicy::client_of(const HttpRequest& request) const {
 
 uint64_t AccessPolicy::cache_salt(const HttpRequest& request) const {
   if (!has_keys()) return 0;
-  const Digest given = digest(bearer_token(request));
+  const Digest given = digest(key_of(request));
   uint64_t salt = 0;
   std::memcpy(&salt, given.data(), sizeof salt);
   return salt;

@@ -6,6 +6,7 @@
 
 #include "base/memory_reserve.h"
 #include "json/json_writer.h"
+#include "server/cors.h"
 #include "server/random_id.h"
 
 namespace quire {
@@ -48,6 +49,7 @@ const ApiHandler::Route ApiHandler::kRoutes[] = {
     {.method = "POST", .path = "/v1/chat/completions", .answer = &ApiHandler::answer_chat},
     {.method = "POST", .path = "/v1/completions", .answer = &ApiHandler::answer_completions},
     {.method = "POST", .path = "/tokenize", .answer = &ApiHandler::answer_tokenize},
+    {.method = "GET", .path = "/tokenizer_info", .answer = &ApiHandler::answer_tokenizer_info},
     {.method = "POST", .path = "/detokenize", .answer = &ApiHandler::answer_detokenize},
 };
 
@@ -59,6 +61,7 @@ ApiHandler::ApiHandler(Parts parts)
 
 const ApiHandler::Route* ApiHandler::find_route(std::string_view method, std::string_view path, bool* path_exists) {
   if (method == "HEAD") method = "GET";
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // clients put one behind their base URL
   for (const Route& route : kRoutes) {
     if (route.prefix ? !path.starts_with(route.path) || path == route.path : path != route.path) continue;
     *path_exists = true;
@@ -104,6 +107,9 @@ std::optional<HttpResponse> ApiHandler::refuse(const HttpRequest& head) {
   counters_.count(route == nullptr ? "other" : std::string(route->path), error->status);
   HttpResponse response = error_response(*error);
   response.headers.emplace_back("X-Request-Id", record.request_id);
+  if (parts_.access.admits_page(head)) {
+    for (auto& header : cors_headers(head)) response.headers.push_back(std::move(header));
+  }
   if (error->status == 405) response.headers.emplace_back("Allow", "GET, HEAD, POST, OPTIONS");
   return response;
 }
@@ -113,8 +119,9 @@ ApiHandler::ReplyPointer ApiHandler::make_reply(std::shared_ptr<HttpExchange> ex
   RequestRecord record{.method = request.method, .path = request.path, .peer = request.peer};
   record.request_id = request_id_of(request);
   HeaderList headers{{"X-Request-Id", record.request_id}};
-  // With keys, pages of any site may ask: without the key they learn nothing.
-  if (parts_.access.has_keys() && request.count("origin") > 0) headers.emplace_back("Access-Control-Allow-Origin", "*");
+  if (parts_.access.admits_page(request)) {
+    for (auto& header : cors_headers(request)) headers.push_back(std::move(header));
+  }
   return std::make_shared<Reply>(std::move(exchange), std::string(route), std::move(record), std::move(headers),
                                  parts_.log, counters_);
 }
@@ -122,12 +129,12 @@ ApiHandler::ReplyPointer ApiHandler::make_reply(std::shared_ptr<HttpExchange> ex
 void ApiHandler::handle(std::shared_ptr<HttpExchange> exchange) {
   const HttpRequest& request = exchange->request();
   if (request.method == "OPTIONS") {
-    ReplyPointer reply = make_reply(std::move(exchange), "other");
     HttpResponse response{.status = 204, .content_type = ""};
-    response.headers = {{"Allow", "GET, HEAD, POST, OPTIONS"},
-                        {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
-                        {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"},
-                        {"Access-Control-Max-Age", "3600"}};
+    response.headers = {{"Allow", "GET, HEAD, POST, OPTIONS"}};
+    if (parts_.access.admits_page(request)) {
+      for (auto& header : preflight_headers(request)) response.headers.push_back(std::move(header));
+    }
+    ReplyPointer reply = make_reply(std::move(exchange), "other");
     return reply->respond(std::move(response));
   }
   bool path_exists = false;

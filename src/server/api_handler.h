@@ -77,6 +77,7 @@ class ApiHandler : public HttpHandler {
   void answer_completions(ReplyPointer reply) { generate(std::move(reply), Api::kCompletions); }
   void answer_tokenize(ReplyPointer reply);
   void answer_detokenize(ReplyPointer reply);
+  void answer_tokenizer_info(ReplyPointer reply);
 
   void generate(ReplyPointer reply, Api api);
   void start_generation(ReplyPointer reply, GenerationCall call, std::vector<std::vector<int32_t>> prompts);

@@ -225,7 +225,8 @@ void ApiHandler::generate(ReplyPointer reply, Api api) {
                                               {.defaults = parts_.options.request_defaults,
                                                .hparams = parts_.engine.checkpoint().hparams(),
                                                .vocab_size = parts_.engine.tokenizer().vocab_size(),
-                                               .lenient = parts_.options.lenient});
+                                               .lenient = parts_.options.lenient,
+                                               .clamp_max_tokens = parts_.options.clamp_max_tokens});
     if (auto* error = std::get_if<ApiError>(&parsed)) return [reply, error = std::move(*error)] { reply->fail(error); };
     auto call = std::make_shared<GenerationCall>(std::get<GenerationCall>(std::move(parsed)));
     if (!call->model.empty() && !serves(call->model)) {
@@ -287,7 +288,8 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
       if (!encoded.ok()) return failed(api_error_of(encoded.status()));
       ids = std::move(*encoded);
     } else {
-      auto normalized = normalize_messages(*messages, "messages");
+      std::vector<std::string> ignored;
+      auto normalized = normalize_messages(*messages, "messages", &ignored);
       if (auto* error = std::get_if<ApiError>(&normalized)) return failed(std::move(*error));
       auto encoded = parts_.encoder.encode_chat(std::get<std::string>(normalized),
                                                 add_prompt ? "{\"add_generation_prompt\":true}" : "{}", budget);
@@ -303,6 +305,8 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
     return [reply, json = std::move(json)] { reply->respond_json(json); };
   });
 }
+
+void ApiHandler::answer_tokenizer_info(ReplyPointer reply) { reply->respond_json(parts_.encoder.tokenizer_info()); }
 
 void ApiHandler::answer_detokenize(ReplyPointer reply) {
   run_work(reply, [this, reply](const WorkBudget&) -> std::function<void()> {

@@ -13,6 +13,15 @@ std::string number_text(double value) {
   return text;
 }
 
+// 3, and 3.0 too, which is how some languages write it.
+std::optional<int64_t> integer_of(const JsonValue& value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (const int64_t* v = value.as<int64_t>()) return *v;
+  const double* v = value.as<double>();
+  if (v == nullptr || !(std::fabs(*v) <= kExact) || *v != std::trunc(*v)) return std::nullopt;
+  return static_cast<int64_t>(*v);
+}
+
 // A list in JSON as the options table takes lists: of one type.
 std::optional<OptionValue> list_value(const JsonValue::Array& list) {
   std::vector<std::string> texts;
@@ -20,7 +29,7 @@ std::optional<OptionValue> list_value(const JsonValue::Array& list) {
   for (const JsonValue& entry : list) {
     if (const auto* text = entry.as<std::string>()) {
       texts.push_back(*text);
-    } else if (const auto* number = entry.as<int64_t>()) {
+    } else if (const auto number = integer_of(entry)) {
       numbers.push_back(*number);
     } else {
       return std::nullopt;
@@ -106,13 +115,18 @@ std::optional<bool> FieldReader::boolean(std::string_view name) {
 std::optional<int64_t> FieldReader::integer(std::string_view name, int64_t minimum, int64_t maximum) {
   const JsonValue* value = take(name);
   if (value == nullptr) return std::nullopt;
-  const int64_t* number = value->as<int64_t>();
-  if (number == nullptr && value->as<uint64_t>() == nullptr) {
+  const std::optional<int64_t> number = integer_of(*value);
+  if (number && *number >= minimum && *number <= maximum) return *number;
+  const std::optional<double> real = number_of(*value);
+  if (!real) {
     wrong_type(name, "an integer", *value);
     return std::nullopt;
   }
-  if (number != nullptr && *number >= minimum && *number <= maximum) return *number;
-  const std::string shown = number != nullptr ? std::to_string(*number) : std::to_string(*value->as<uint64_t>());
+  if (!number && *real != std::trunc(*real)) {
+    fail(name, "must be a whole number, not " + number_text(*real));
+    return std::nullopt;
+  }
+  const std::string shown = number ? std::to_string(*number) : number_text(*real);
   fail(name, "must be " + std::to_string(minimum) + " to " + std::to_string(maximum) + ", not " + shown);
   return std::nullopt;
 }

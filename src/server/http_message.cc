@@ -114,7 +114,8 @@ std::string framing_fault(const HttpRequest& request, bool is_http11) {
   if (request.path.empty()) return "the request's target is no path";
   const size_t hosts = request.count("host");
   if (hosts > 1 || (is_http11 && hosts == 0)) return "a request has exactly one Host field";
-  for (const std::string_view name : {"content-length", "transfer-encoding", "authorization", "origin", "expect"}) {
+  for (const std::string_view name :
+       {"content-length", "transfer-encoding", "authorization", "x-api-key", "origin", "expect"}) {
     if (request.count(name) > 1) return "the request has more than one " + std::string(name) + " field";
   }
   if (request.count("transfer-encoding") > 0) {
@@ -123,6 +124,9 @@ std::string framing_fault(const HttpRequest& request, bool is_http11) {
     if (!equals_ignoring_case(request.header("transfer-encoding"), "chunked")) {
       return "the only Transfer-Encoding that is read is chunked, alone";
     }
+  }
+  if (request.count("authorization") > 0 && request.count("x-api-key") > 0) {
+    return "a request has Authorization or x-api-key, not both";
   }
   for (const std::string_view name : {"host", "origin"}) {
     if (request.header(name).find('@') != std::string_view::npos) {

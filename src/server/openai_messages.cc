@@ -12,8 +12,23 @@ constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user
 
 // What clients send back of earlier answers and templates may read.
 constexpr std::array<std::string_view, 4> kPassedOn = {"name", "tool_calls", "tool_call_id", "reasoning_content"};
-// Parts of earlier answers that say nothing to a template of text.
-constexpr std::array<std::string_view, 4> kDropped = {"refusal", "annotations", "audio", "function_call"};
+// Keys that say nothing to a model of text: what services add to their answers, and hints for caches. Named to the client
+// in X-Quire-Ignored. docs/api.md lists them.
+constexpr std::array<std::string_view, 10> kHarmless = {
+    "annotations", "cache_control", "created", "date", "id", "metadata", "provider_specific_fields",
+    "refusal",     "timestamp",     "weight"};
+// Keys of which an empty value says nothing; any other is a thing that quire cannot give the model.
+constexpr std::array<std::string_view, 3> kEmptyOnly = {"audio", "function_call", "images"};
+
+bool is_empty(const JsonValue& value) {
+  const auto* list = value.as<JsonValue::Array>();
+  const auto* object = value.as<JsonValue::Object>();
+  return (list != nullptr && list->empty()) || (object != nullptr && object->empty());
+}
+
+void add_once(const std::string& name, std::vector<std::string>* names) {
+  if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+}
 
 // The texts of content parts, one a line, as other servers of this API join them.
 std::string join_parts(const JsonValue::Array& parts, FieldReader& message) {
@@ -55,7 +70,7 @@ std::string take_role(FieldReader& message) {
   return *role == "developer" ? "system" : *role;
 }
 
-void write_message(FieldReader& message, JsonWriter& out) {
+void write_message(FieldReader& message, JsonWriter& out, std::vector<std::string>* ignored) {
   const std::string role = take_role(message);
   out.begin_object().text("role", role);
   const JsonValue* content = message.take("content");
@@ -74,7 +89,16 @@ void write_message(FieldReader& message, JsonWriter& out) {
     const JsonValue* value = name == "tool_calls" ? tool_calls : message.take(name);
     if (value != nullptr) out.key(name).value(*value);
   }
-  for (const std::string_view name : kDropped) message.take(name);
+  for (const std::string_view name : kHarmless) {
+    const JsonValue* value = message.take(name);
+    if (value != nullptr && !is_empty(*value)) add_once("messages." + std::string(name), ignored);
+  }
+  for (const std::string_view name : kEmptyOnly) {
+    const JsonValue* value = message.take(name);
+    if (value != nullptr && !is_empty(*value)) {
+      message.fail(name, "is not supported: this model reads text only", "unsupported");
+    }
+  }
   out.end_object();
   if (const std::vector<std::string> rest = message.rest(); !rest.empty() && !message.error()) {
     message.fail({.message = "\"" + rest.front() + "\" is no field of a message that quire knows",
@@ -85,7 +109,8 @@ void write_message(FieldReader& message, JsonWriter& out) {
 
 }  // namespace
 
-std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where) {
+std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where,
+                                                       std::vector<std::string>* ignored) {
   const std::string name(where);
   const auto* list = messages.as<JsonValue::Array>();
   if (list == nullptr) {
@@ -98,7 +123,7 @@ std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages
   writer.begin_array();
   for (size_t i = 0; i < list->size(); ++i) {
     FieldReader message((*list)[i], name + "[" + std::to_string(i) + "].");
-    if (!message.error()) write_message(message, writer);
+    if (!message.error()) write_message(message, writer, ignored);
     if (message.error()) return *message.error();
   }
   writer.end_array();

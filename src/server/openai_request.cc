@@ -58,20 +58,22 @@ bool is_text_only(const JsonValue& value) {
   return list != nullptr && list->size() == 1 && is_text(list->front(), "text");
 }
 
-// Fields that would change the answer and that quire does not act on, with the values that ask for nothing.
+// Fields that would change the answer and that quire does not act on, with the values that ask for nothing. Who asks for
+// another kind of answer cannot use the usual one: such fields are refused even by a lenient server.
 struct UnsupportedField {
   std::string_view name;
   bool (*asks_for_nothing)(const JsonValue&);
+  bool shapes_answer = false;
 };
 
 constexpr UnsupportedField kUnsupported[] = {
-    {"tools", is_empty_list},
-    {"tool_choice", is_no_tool_choice},
-    {"functions", is_empty_list},
-    {"function_call", is_no_tool_choice},
-    {"response_format", is_plain_text_format},
-    {"modalities", is_text_only},
-    {"audio", never},
+    {"tools", is_empty_list, true},
+    {"tool_choice", is_no_tool_choice, true},
+    {"functions", is_empty_list, true},
+    {"function_call", is_no_tool_choice, true},
+    {"response_format", is_plain_text_format, true},
+    {"modalities", is_text_only, true},
+    {"audio", never, true},
     {"web_search_options", never},
     {"reasoning_effort", [](const JsonValue& value) { return is_text(value, "none"); }},
     {"verbosity", [](const JsonValue& value) { return is_text(value, "medium"); }},
@@ -97,6 +99,7 @@ class CallParser {
   ParsedCall parse() {
     if (fields_.error()) return *fields_.error();
     call_.model = fields_.text("model").value_or("");
+    call_.clamp_max_tokens = context_.clamp_max_tokens;
     call_.api == Api::kChat ? read_chat() : read_prompts();
     read_shape();
     read_logprobs();
@@ -128,7 +131,7 @@ class CallParser {
 void CallParser::read_chat() {
   const JsonValue* messages = fields_.take("messages");
   if (messages == nullptr) return fields_.fail("messages", "is missing");
-  auto normalized = normalize_messages(*messages, "messages");
+  auto normalized = normalize_messages(*messages, "messages", &call_.ignored);
   if (const auto* error = std::get_if<ApiError>(&normalized)) return fields_.fail(*error);
   call_.messages = std::get<std::string>(std::move(normalized));
 
@@ -229,7 +232,7 @@ void CallParser::read_logprobs() {
 void CallParser::read_options() {
   read_max_tokens();
   for (const OptionRow& row : option_table()) {
-    if (!row.in_request || (row.commands & kServe) == 0 || (call_.prompt_only && row.name == "max-tokens")) continue;
+    if (!row.in_request || (row.commands & kServe) == 0 || row.name == "max-tokens") continue;
     const bool given = fields_.option(options_, row);
     if (row.name == "seed") call_.seed_given = given || options_.seed.has_value();
   }
@@ -253,23 +256,20 @@ void CallParser::read_options() {
   if (const Status status = request.sampling.validate(); !status.ok()) fields_.fail(api_error_of(status));
 }
 
-// max_completion_tokens is chat's newer name; 0 is for completions that only want the prompt scored.
+// max_completion_tokens is chat's newer name. 0 asks for no answer: for the prompt's log-probabilities, or its count.
 void CallParser::read_max_tokens() {
+  constexpr int64_t kMost = 1 << 30;
+  std::optional<int64_t> count = fields_.integer("max_tokens", 0, kMost);
   if (call_.api == Api::kChat) {
-    if (const auto count = fields_.integer("max_completion_tokens", 1, 1 << 30)) {
-      const auto older = fields_.integer("max_tokens", 1, 1 << 30);
-      if (older && *older != *count) {
-        fields_.fail("max_tokens", "is " + std::to_string(*older) + ", but max_completion_tokens is " +
-                                       std::to_string(*count) + "; give one of them");
-      }
-      options_.max_tokens = *count;
+    const auto newer = fields_.integer("max_completion_tokens", 0, kMost);
+    if (newer && count && *newer != *count) {
+      fields_.fail("max_tokens", "is " + std::to_string(*count) + ", but max_completion_tokens is " +
+                                     std::to_string(*newer) + "; give one of them");
     }
-    return;
+    if (newer) count = newer;
   }
-  if (!call_.echo) return;
-  const JsonValue* count = fields_.take("max_tokens");
-  const int64_t* number = count == nullptr ? nullptr : count->as<int64_t>();
-  call_.prompt_only = number != nullptr && *number == 0;
+  call_.prompt_only = count == 0;
+  if (count) options_.max_tokens = count;
 }
 
 void CallParser::read_logit_bias() {
@@ -311,6 +311,7 @@ void CallParser::read_rest() {
   for (const UnsupportedField& field : kUnsupported) {
     const JsonValue* value = fields_.take(field.name);
     if (value == nullptr || field.asks_for_nothing(*value)) continue;
+    if (field.shapes_answer) return fields_.fail(field.name, "is not supported yet: leave it out", "unsupported");
     if (!context_.lenient)
       return fields_.fail(field.name, "is not supported: leave it out, or start the server with --lenient",
                           "unsupported");

@@ -2,7 +2,7 @@
 //
 // Types and ranges of the sampling options come from the options table (base/options.h). A field that is unknown, or
 // known but not supported and set so that it would change the answer, is an error that names it; with `lenient` it is
-// ignored, and listed in `ignored`. Pure functions, any thread.
+// ignored, and listed in `ignored`, unless it asks for another kind of answer (tools, response_format). Pure functions, any thread.
 // Source: OpenAI's API reference; vLLM's documentation for the extensions (docs/api.md lists all fields).
 #pragma once
 
@@ -27,6 +27,7 @@ struct RequestContext {
   const Hparams& hparams;   // the model's own sampling defaults
   int32_t vocab_size = 0;
   bool lenient = false;
+  bool clamp_max_tokens = false;
 };
 
 using PromptInput = std::variant<std::string, std::vector<int32_t>>;
@@ -45,8 +46,9 @@ struct GenerationCall {
   bool include_usage = false;        // stream: in a last chunk
   bool continuous_usage = false;     // stream: in every chunk
   bool echo = false;                 // completions
-  bool prompt_only = false;          // completions: max_tokens 0 with echo; request.max_tokens is then 1
-  std::vector<std::string> ignored;  // with `lenient`
+  bool prompt_only = false;          // max_tokens 0: the prompt is all; request.max_tokens is then 1
+  bool clamp_max_tokens = false;     // to what fits beside the longest prompt
+  std::vector<std::string> ignored;  // with `lenient`, and harmless keys of messages
 };
 
 using ParsedCall = std::variant<GenerationCall, ApiError>;
@@ -54,7 +56,8 @@ using ParsedCall = std::variant<GenerationCall, ApiError>;
 ParsedCall parse_generation_call(Api api, std::string_view body, const RequestContext& context);
 
 // `messages` as templates want it: roles checked, content parts joined, "developer" read as "system". `where` names the
-// list in errors.
-std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where);
+// list in errors. Keys of messages that say nothing to a model of text are added to `ignored`, each once.
+std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where,
+                                                       std::vector<std::string>* ignored);
 
 }  // namespace quire

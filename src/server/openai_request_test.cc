@@ -120,9 +120,39 @@ TEST_F(OpenaiRequestTest, NamesWhatIsWrong) {
   EXPECT_EQ(refuse(Api::kChat, chat(R"("response_format":{"type":"json_schema"})")).code, "unsupported");
 }
 
+TEST_F(OpenaiRequestTest, TakesNumbersAsTheApiDoes) {
+  const GenerationCall call =
+      accept(Api::kChat, chat(R"("max_tokens":3.0,"seed":-1,"top_k":-1,"top_p":0,"n":2.0,"min_tokens":1.0)"));
+  EXPECT_EQ(call.request.max_tokens, 3);
+  EXPECT_EQ(call.request.choices, 2);
+  EXPECT_EQ(call.request.sampling.seed, UINT64_MAX);
+  EXPECT_EQ(call.request.sampling.top_k, 1);  // the fewest tokens that reach 0
+  EXPECT_EQ(call.request.sampling.min_tokens, 1);
+  EXPECT_TRUE(accept(Api::kCompletions, R"({"prompt":"x","max_tokens":0})").prompt_only);
+  EXPECT_TRUE(accept(Api::kChat, chat(R"("max_completion_tokens":0)")).prompt_only);
+  for (const char* field : {R"("max_tokens":3.5)", R"("n":1.5)", R"("seed":0.5)", R"("top_k":-2)", R"("top_p":-0.1)"}) {
+    const ApiError error = refuse(Api::kChat, chat(field));
+    const std::string value = std::string(field).substr(std::string(field).find(':') + 1);
+    EXPECT_NE(error.message.find(value), std::string::npos) << error.message;  // what was given, as it was given
+  }
+}
+
 TEST_F(OpenaiRequestTest, ListsWhatItLeavesOutOfAccount) {
   lenient_ = true;
-  EXPECT_EQ(accept(Api::kChat, chat(R"("x":1,"tools":[{}])")).ignored, (std::vector<std::string>{"tools", "x"}));
+  EXPECT_EQ(accept(Api::kChat, chat(R"("x":1,"verbosity":"low")")).ignored,
+            (std::vector<std::string>{"verbosity", "x"}));
+  // Another kind of answer is not to be had by asking for this one.
+  EXPECT_EQ(refuse(Api::kChat, chat(R"("tools":[{}])")).param, "tools");
+  EXPECT_EQ(refuse(Api::kChat, chat(R"("response_format":{"type":"json_object"})")).param, "response_format");
+  lenient_ = false;
+  EXPECT_EQ(accept(Api::kChat, R"({"messages":[{"role":"user","content":"x","cache_control":{"type":"ephemeral"}},
+                                              {"role":"assistant","content":"y","refusal":null,"annotations":[]},
+                                              {"role":"user","content":"x","cache_control":1}]})")
+                .ignored,
+            std::vector<std::string>{"messages.cache_control"});
+  EXPECT_EQ(
+      refuse(Api::kChat, R"({"messages":[{"role":"assistant","content":"x","function_call":{"name":"f"}}]})").param,
+      "messages[0].function_call");
   EXPECT_EQ(refuse(Api::kChat, chat(R"("n":0)")).param, "n");  // what is known must still be right
 }
 

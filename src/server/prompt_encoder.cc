@@ -1,5 +1,6 @@
 #include "server/prompt_encoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/tokenizer_source.h"
@@ -68,6 +69,14 @@ std::optional<ApiError> PromptEncoder::check(GenerationCall& call, std::vector<i
   return error;
 }
 
+void PromptEncoder::clamp(GenerationCall& call, const std::vector<std::vector<int32_t>>& prompts) const {
+  if (!call.clamp_max_tokens) return;
+  for (const std::vector<int32_t>& ids : prompts) {
+    const int64_t room = engine_.limits().answer_room(static_cast<int64_t>(ids.size()));
+    if (room >= 1) call.request.max_tokens = std::min(call.request.max_tokens, room);
+  }
+}
+
 // A word may stand at the start of a text or after a space, which are different tokens.
 Status PromptEncoder::encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling,
                                        const WorkBudget& budget) const {
@@ -101,6 +110,7 @@ EncodedPrompts PromptEncoder::encode(GenerationCall& call, const WorkBudget& bud
   SamplingParams& sampling = call.request.sampling;
   if (const Status status = encode_bad_words(call.bad_words, sampling, budget); !status.ok())
     return api_error_of(status);
+  clamp(call, prompts);
   for (std::vector<int32_t>& ids : prompts) {
     if (auto error = check(call, ids)) return std::move(*error);
   }

@@ -28,6 +28,9 @@ class PromptEncoder {
   // when `budget` is spent.
   EncodedPrompts encode(GenerationCall& call, const WorkBudget& budget) const;
 
+  // A JSON object of the special tokens by name, as clients with a tokenizer of their own ask for it.
+  const std::string& tokenizer_info() const { return variables_; }
+
   // `messages`: JSON array; `kwargs`: JSON object.
   std::variant<std::vector<int32_t>, ApiError> encode_chat(std::string_view messages, std::string_view kwargs,
                                                            const WorkBudget& budget) const;
@@ -39,6 +42,8 @@ class PromptEncoder {
   std::optional<ApiError> check_size(size_t bytes) const;
   // What RequestLimits says of the call with this prompt, in the API's words.
   std::optional<ApiError> check(GenerationCall& call, std::vector<int32_t>& prompt) const;
+  // Lowers max_tokens to what fits beside the longest prompt, where the server does so.
+  void clamp(GenerationCall& call, const std::vector<std::vector<int32_t>>& prompts) const;
   Status encode_bad_words(const std::vector<std::string>& words, SamplingParams& sampling,
                           const WorkBudget& budget) const;
 

@@ -18,7 +18,8 @@ class BoundServer : public Server {
   BoundServer(ServerOptions options, bool is_loopback, std::unique_ptr<RequestLog> log,
               std::unique_ptr<HttpServer> http)
       : options_(std::move(options)),
-        access_(options_.api_keys, is_loopback && !options_.address.is_unix(), options_.address.host),
+        access_(options_.api_keys, is_loopback && !options_.address.is_unix(), options_.address.host,
+                options_.cors_origins),
         log_(std::move(log)),
         http_(std::move(http)) {}
 

@@ -24,9 +24,11 @@ struct ServerOptions {
   ListenAddress address = {.port = 8000};
   std::optional<uint16_t> admin_port = {};  // for probes and metrics alone; 0: any free one
   std::vector<std::string> api_keys = {};
+  std::vector<std::string> cors_origins = {};  // AccessPolicy
   bool insecure = false;
   std::vector<std::string> model_names = {};  // the first is reported; at least one
   bool lenient = false;
+  bool clamp_max_tokens = false;
   double ready_delay_s = 0;  // from the first signal, when /ready turns 503, to when the listener closes
   double drain_s = 30;
   double stall_s = 30;        // after which a step that has not ended is reported

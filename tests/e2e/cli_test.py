@@ -47,7 +47,7 @@ def test_bad_flags():
         (["run", "--nonsense", "x"], "--nonsense is not an option of quire run"),
         (["inspect", "--temperature", "1"], "--temperature is not an option of quire inspect"),
         (["run", "two", "words"], "in quotes"),
-        (["run", "--top-p", "0", "x"], "--top-p is 0; it takes a number of above 0, at most 1"),
+        (["run", "--top-p", "-1", "x"], "--top-p is -1; it takes a number of 0 to 1"),
         (["run", "--temperature", "-1", "x"], "--temperature is -1"),
         (["run", "--temperature", "nan", "x"], "--temperature is nan"),
         (["run", "--max-tokens", "ten", "x"], '--max-tokens is "ten"; it takes a whole number'),

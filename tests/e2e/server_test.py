@@ -73,7 +73,7 @@ def test_bad_requests_get_400():
             ("prompt of a wrong type", {"prompt": {"a": 1}}, "prompt"),
             ("n = 0", PROMPT | {"n": 0}, "n"),
             ("max_tokens = -5", PROMPT | {"max_tokens": -5}, "max_tokens"),
-            ("max_tokens = 0", PROMPT | {"max_tokens": 0}, "max_tokens"),
+            ("max_tokens = 0.5", PROMPT | {"max_tokens": 0.5}, "max_tokens"),
             ("temperature = -1", PROMPT | {"temperature": -1}, "temperature"),
             ("top_p = 7", PROMPT | {"top_p": 7}, "top_p"),
             ("unknown parameter", PROMPT | {"frobnicate": 3}, "frobnicate"),

@@ -118,7 +118,8 @@ void check_model(const std::string& path, KvType kv, int count, int64_t context,
   {
     auto engine = TestEngine::create(engine_options(path, {.name = "alone", .prefix_caching = false}, kv, context));
     ASSERT_TRUE(engine.ok()) << engine.status().message();
-    requests = mixed_requests(count, (*engine)->tokenizer().vocab_size(), random);
+    const auto checkpoint = Checkpoint::open(path);  // a tokenizer may know more tokens than the model
+    requests = mixed_requests(count, (*checkpoint)->hparams().vocab_size, random);
     for (const Request& request : requests) {
       ASSERT_TRUE((*engine)->submit(request).ok());
       (*engine)->run();

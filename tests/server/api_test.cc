@@ -71,7 +71,10 @@ TEST(Api, ScoresAnEchoedPrompt) {
   EXPECT_NE(answer.body.find(R"("top_logprobs":[null,{"b":-0.5},{"c":-0.5}],"text_offset":[0,1,2])"),
             std::string::npos);
   EXPECT_NE(answer.body.find("\"completion_tokens\":0"), std::string::npos);
-  EXPECT_EQ(server.ask(post(kCompletions, R"({"prompt":"abc","max_tokens":0})")).status, 400);
+  const RawAnswer empty = server.ask(post(kCompletions, R"({"prompt":"abc","max_tokens":0})"));
+  EXPECT_EQ(empty.status, 200);
+  EXPECT_NE(empty.body.find(R"("text":"")"), std::string::npos) << empty.body;
+  EXPECT_NE(empty.body.find(R"("finish_reason":"length")"), std::string::npos) << empty.body;
 }
 
 TEST(Api, GivesLogprobsOfAChat) {
@@ -123,12 +126,12 @@ TEST(Api, RefusesBadRequestsByName) {
       {kChat, "{\"frobnicate\":3," + kHello + "}", 400, "\"param\":\"frobnicate\""},
       {kChat, "{\"n\":0," + kHello + "}", 400, "\"param\":\"n\""},
       {kChat, "{\"max_tokens\":-5," + kHello + "}", 400, "\"param\":\"max_tokens\""},
-      {kChat, "{\"max_tokens\":0," + kHello + "}", 400, "\"param\":\"max_tokens\""},
+      {kChat, "{\"max_tokens\":3.5," + kHello + "}", 400, "not 3.5"},
       {kChat, "{\"max_tokens\":1e300," + kHello + "}", 400, "\"param\":\"max_tokens\""},
       {kChat, "{\"temperature\":-1," + kHello + "}", 400, "\"param\":\"temperature\""},
       {kChat, "{\"temperature\":\"hot\"," + kHello + "}", 400, "\"param\":\"temperature\""},
       {kChat, "{\"top_p\":7," + kHello + "}", 400, "\"param\":\"top_p\""},
-      {kChat, "{\"seed\":-1," + kHello + "}", 400, "\"param\":\"seed\""},
+      {kChat, "{\"seed\":0.5," + kHello + "}", 400, "\"param\":\"seed\""},
       {kChat, "{\"top_logprobs\":2," + kHello + "}", 400, "\"param\":\"top_logprobs\""},
       {kChat, "{\"logit_bias\":{\"99999\":1}," + kHello + "}", 400, "\"param\":\"logit_bias\""},
       {kChat, "{\"stop\":[\"\"]," + kHello + "}", 400, "\"param\":\"stop\""},
@@ -167,9 +170,10 @@ TEST(Api, LenientlyNamesWhatItIgnores) {
   ServerOptions options;
   options.lenient = true;
   RunningServer server({}, options);
-  const RawAnswer answer = server.ask(post(kChat, "{\"max_tokens\":1,\"tools\":[{}],\"frobnicate\":1," + kHello + "}"));
+  const RawAnswer answer =
+      server.ask(post(kChat, "{\"max_tokens\":1,\"verbosity\":\"low\",\"frobnicate\":1," + kHello + "}"));
   EXPECT_EQ(answer.status, 200) << answer.body;
-  EXPECT_NE(answer.head.find("X-Quire-Ignored: tools, frobnicate\r\n"), std::string::npos) << answer.head;
+  EXPECT_NE(answer.head.find("X-Quire-Ignored: verbosity, frobnicate\r\n"), std::string::npos) << answer.head;
 }
 
 TEST(Api, PassesSamplingOn) {
@@ -273,6 +277,78 @@ TEST(Api, ListsModelsTokensAndTraces) {
       << metrics;
 }
 
+TEST(Api, TakesASlashBehindThePath) {
+  RunningServer server;
+  EXPECT_EQ(server.ask(get("/v1/models/")).status, 200);
+  EXPECT_EQ(server.ask(post(std::string(kChat) + "/", "{\"max_tokens\":1," + kHello + "}")).status, 200);
+  EXPECT_EQ(server.ask(get("/v1/models//")).status, 404);
+}
+
+TEST(Api, ShortensMaxTokensWhereToldTo) {
+  ServerOptions options;
+  options.clamp_max_tokens = true;
+  RunningServer server({}, options);
+  server.ask(post(kCompletions, R"({"prompt":"abc","max_tokens":99999,"stop":"x"})"));
+  const std::vector<Request> seen = server.engine().seen_requests();
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].max_tokens, 4096 - 3);
+}
+
+// Each answer that a page may read says so, and no other does.
+TEST(Api, LetsAdmittedPagesRead) {
+  constexpr const char* kLocal = "Origin: http://localhost:5173\r\n";
+  constexpr const char* kFar = "Origin: https://app.example\r\n";
+  const auto allows = [](const RawAnswer& answer, const std::string& origin) {
+    return answer.head.find("Access-Control-Allow-Origin: " + origin + "\r\n") != std::string::npos &&
+           answer.head.find("Vary: Origin\r\n") != std::string::npos &&
+           answer.head.find("Access-Control-Expose-Headers: Retry-After, X-Request-Id, X-Quire-Ignored") !=
+               std::string::npos;
+  };
+  const auto silent = [](const RawAnswer& answer) {
+    return answer.head.find("Access-Control-Allow-Origin") == std::string::npos;
+  };
+  {
+    RunningServer server;
+    EXPECT_TRUE(allows(server.ask(get("/v1/models", kLocal)), "http://localhost:5173"));
+    EXPECT_TRUE(allows(server.ask(get("/nowhere", kLocal)), "http://localhost:5173"));
+    EXPECT_TRUE(allows(server.ask(post(kChat, "{}", kLocal)), "http://localhost:5173"));
+    EXPECT_TRUE(allows(server.ask(post(kChat, "{\"stream\":true,\"max_tokens\":1," + kHello + "}", kLocal)),
+                       "http://localhost:5173"));
+    EXPECT_TRUE(silent(server.ask(get("/v1/models"))));
+    for (const char* origin : {kFar, "Origin: null\r\n"}) {
+      const RawAnswer refused = server.ask(get("/v1/models", origin));
+      EXPECT_EQ(refused.status, 403);
+      EXPECT_TRUE(silent(refused));
+    }
+    const RawAnswer preflight =
+        server.ask("OPTIONS " + std::string(kChat) + " HTTP/1.1\r\nHost: localhost\r\n" + kLocal +
+                   "Access-Control-Request-Method: POST\r\n"
+                   "Access-Control-Request-Headers: content-type,x-stainless-os\r\n"
+                   "Access-Control-Request-Private-Network: true\r\n\r\n");
+    EXPECT_EQ(preflight.status, 204);
+    EXPECT_TRUE(allows(preflight, "http://localhost:5173"));
+    for (const char* header : {"Access-Control-Allow-Headers: content-type,x-stainless-os\r\n",
+                               "Access-Control-Max-Age: 7200\r\n", "Access-Control-Allow-Private-Network: true\r\n"}) {
+      EXPECT_NE(preflight.head.find(header), std::string::npos) << header << preflight.head;
+    }
+  }
+  {
+    ServerOptions options;
+    options.api_keys = {"k"};
+    RunningServer server({}, options);
+    const RawAnswer refused = server.ask(get("/v1/models", kFar));
+    EXPECT_EQ(refused.status, 401);
+    EXPECT_TRUE(allows(refused, "https://app.example"));
+    EXPECT_EQ(server.ask("OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\n" + std::string(kFar) + "\r\n").status,
+              204);
+  }
+  ServerOptions options;
+  options.cors_origins = {"https://app.example"};
+  RunningServer server({}, options);
+  EXPECT_TRUE(allows(server.ask(get("/v1/models", kFar)), "https://app.example"));
+  EXPECT_EQ(server.ask(get("/v1/models", "Origin: https://other.example\r\n")).status, 403);
+}
+
 TEST(Api, EchoesTheRequestId) {
   RunningServer server;
   const RawAnswer answer = server.ask(get("/health", "X-Request-Id: my-id-7\r\n"));
@@ -290,6 +366,9 @@ TEST(Api, WantsItsKeys) {
   EXPECT_EQ(server.ask(get("/v1/models", "Authorization: Bearer sk-thr\r\n")).status, 401);
   EXPECT_EQ(server.ask(get("/v1/models", "Authorization: Bearer sk-two\r\n")).status, 200);
   EXPECT_EQ(server.ask(get("/v1/models", "authorization: bearer sk-one\r\nOrigin: https://a.example\r\n")).status, 200);
+  EXPECT_EQ(server.ask(get("/v1/models", "x-api-key: sk-one\r\n")).status, 200);
+  EXPECT_EQ(server.ask(get("/v1/models", "x-api-key: nope\r\n")).status, 401);
+  EXPECT_EQ(server.ask(get("/v1/models", "x-api-key: sk-one\r\nAuthorization: Bearer sk-one\r\n")).status, 400);
   server.ask(post(kCompletions, R"({"prompt":"x"})", "Authorization: Bearer sk-one\r\n"));
   server.ask(post(kCompletions, R"({"prompt":"x"})", "Authorization: Bearer sk-two\r\n"));
   const std::vector<Request> seen = server.engine().seen_requests();

@@ -182,7 +182,8 @@ ChatTemplate parsed(std::string_view source) {
 // As the server reads messages.
 std::string normalized(const Json& messages) {
   const auto json = JsonValue::parse(messages.dump());
-  auto result = normalize_messages(*json, "messages");
+  std::vector<std::string> ignored;
+  auto result = normalize_messages(*json, "messages", &ignored);
   if (const auto* error = std::get_if<ApiError>(&result)) {
     ADD_FAILURE() << error->message;
     return "[]";

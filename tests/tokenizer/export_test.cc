@@ -172,16 +172,19 @@ std::unique_ptr<Tokenizer> tokenizer_of(const Checkpoint& checkpoint) {
 
 void expect_same(const Tokenizer& original, const Tokenizer& converted, const std::vector<Question>& questions) {
   int differences = 0;
+  // Tokens that the embedding has no row for are left out of a GGUF file.
+  const int32_t rows = std::min(original.vocab_size(), converted.vocab_size());
   for (const Question& q : questions) {
     const auto expected = original.encode(q.text, q.options), got = converted.encode(q.text, q.options);
     ASSERT_TRUE(expected.ok() && got.ok());
+    if (std::ranges::any_of(*expected, [&](int32_t id) { return id >= rows; })) continue;
     EXPECT_EQ(*got, *expected) << testing::PrintToString(q.text) << " add_special " << q.options.add_special
                                << " parse_special " << q.options.parse_special;
     EXPECT_EQ(converted.decode(*got, true), original.decode(*expected, true));
     differences += *got != *expected;
     ASSERT_LT(differences, 5) << "and more";
   }
-  for (int32_t id = 0; id < original.vocab_size(); ++id) {
+  for (int32_t id = 0; id < rows; ++id) {
     for (const bool render : {false, true}) {
       ASSERT_EQ(converted.token_bytes(id, render), original.token_bytes(id, render)) << id;
     }
@@ -210,6 +213,8 @@ void expect_same_tokenizer(const Checkpoint& original, const Checkpoint& convert
   const auto before = special_token_texts(original), after = special_token_texts(converted);
   ASSERT_TRUE(before.ok() && after.ok());
   for (const auto& special : *before) {
+    const auto ids = a->encode(special.second, {.parse_special = true});
+    if (ids.ok() && ids->size() == 1 && ids->front() >= b->vocab_size()) continue;
     EXPECT_NE(std::find(after->begin(), after->end(), special), after->end()) << special.first;
   }
   EXPECT_EQ(*chat_template_source(converted), *chat_template_source(original));
@@ -301,6 +306,11 @@ TEST(HfTokenizerExport, WritesTheKeysThatOtherConvertersWrite) {
       if (expected == nullptr) continue;
       ASSERT_TRUE(keys->contains(key)) << key;
       MetaValue got = keys->at(key);
+      // transformers reads a qwen2 directory with its class's own pattern, whatever tokenizer.json says.
+      if (std::string_view(name) == "qwen2" && std::string_view(key) == "tokenizer.ggml.pre") {
+        EXPECT_EQ(std::get<std::string>(got), "qwen2");
+        continue;
+      }
       if (std::string_view(name) == "llama-mha-spm" && std::string_view(key) == "tokenizer.ggml.token_type") {
         // The directory does not list <unk> among the added tokens, so its spelling is ordinary text there.
         EXPECT_EQ(std::get<std::vector<int64_t>>(got)[3], 1);
