@@ -226,7 +226,8 @@ void ApiHandler::generate(ReplyPointer reply, Api api) {
                                                .hparams = parts_.engine.checkpoint().hparams(),
                                                .vocab_size = parts_.engine.tokenizer().vocab_size(),
                                                .lenient = parts_.options.lenient,
-                                               .clamp_max_tokens = parts_.options.clamp_max_tokens});
+                                               .clamp_max_tokens = parts_.options.clamp_max_tokens,
+                                               .content_parts = parts_.encoder.content_parts()});
     if (auto* error = std::get_if<ApiError>(&parsed)) return [reply, error = std::move(*error)] { reply->fail(error); };
     auto call = std::make_shared<GenerationCall>(std::get<GenerationCall>(std::move(parsed)));
     if (!call->model.empty() && !serves(call->model)) {
@@ -289,7 +290,10 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
       ids = std::move(*encoded);
     } else {
       std::vector<std::string> ignored;
-      auto normalized = normalize_messages(*messages, "messages", &ignored);
+      auto normalized = normalize_messages({.messages = *messages,
+                                            .where = "messages",
+                                            .content_parts = parts_.encoder.content_parts(),
+                                            .ignored = &ignored});
       if (auto* error = std::get_if<ApiError>(&normalized)) return failed(std::move(*error));
       auto encoded = parts_.encoder.encode_chat(std::get<std::string>(normalized),
                                                 add_prompt ? "{\"add_generation_prompt\":true}" : "{}", budget);

@@ -30,9 +30,9 @@ void add_once(const std::string& name, std::vector<std::string>* names) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
 }
 
-// The texts of content parts, one a line, as other servers of this API join them.
-std::string join_parts(const JsonValue::Array& parts, FieldReader& message) {
-  std::string joined;
+// The texts of content parts, all of which must be text.
+std::vector<std::string_view> part_texts(const JsonValue::Array& parts, FieldReader& message) {
+  std::vector<std::string_view> texts;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string where = "content[" + std::to_string(i) + "]";
     const JsonValue* type = parts[i].find("type");
@@ -51,10 +51,25 @@ std::string join_parts(const JsonValue::Array& parts, FieldReader& message) {
       message.fail(where + "." + *type_name, "must be a string");
       return {};
     }
-    if (i > 0) joined += '\n';
-    joined += *words;
+    texts.push_back(*words);
   }
-  return joined;
+  return texts;
+}
+
+// One a line, as other servers of this API join them for templates that know no parts.
+std::string joined(const std::vector<std::string_view>& texts) {
+  std::string text;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) text += '\n';
+    text += texts[i];
+  }
+  return text;
+}
+
+void write_parts(const std::vector<std::string_view>& texts, JsonWriter& out) {
+  out.key("content").begin_array();
+  for (const std::string_view text : texts) out.begin_object().text("type", "text").text("text", text).end_object();
+  out.end_array();
 }
 
 std::string take_role(FieldReader& message) {
@@ -70,7 +85,7 @@ std::string take_role(FieldReader& message) {
   return *role == "developer" ? "system" : *role;
 }
 
-void write_message(FieldReader& message, JsonWriter& out, std::vector<std::string>* ignored) {
+void write_message(FieldReader& message, JsonWriter& out, const MessagesInput& input) {
   const std::string role = take_role(message);
   out.begin_object().text("role", role);
   const JsonValue* content = message.take("content");
@@ -81,7 +96,8 @@ void write_message(FieldReader& message, JsonWriter& out, std::vector<std::strin
   } else if (const auto* text = content->as<std::string>()) {
     out.text("content", *text);
   } else if (const auto* parts = content->as<JsonValue::Array>()) {
-    out.text("content", join_parts(*parts, message));
+    const std::vector<std::string_view> texts = part_texts(*parts, message);
+    input.content_parts ? write_parts(texts, out) : void(out.text("content", joined(texts)));
   } else {
     message.wrong_type("content", "a string or a list of parts", *content);
   }
@@ -91,7 +107,7 @@ void write_message(FieldReader& message, JsonWriter& out, std::vector<std::strin
   }
   for (const std::string_view name : kHarmless) {
     const JsonValue* value = message.take(name);
-    if (value != nullptr && !is_empty(*value)) add_once("messages." + std::string(name), ignored);
+    if (value != nullptr && !is_empty(*value)) add_once("messages." + std::string(name), input.ignored);
   }
   for (const std::string_view name : kEmptyOnly) {
     const JsonValue* value = message.take(name);
@@ -109,9 +125,9 @@ void write_message(FieldReader& message, JsonWriter& out, std::vector<std::strin
 
 }  // namespace
 
-std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where,
-                                                       std::vector<std::string>* ignored) {
-  const std::string name(where);
+std::variant<std::string, ApiError> normalize_messages(const MessagesInput& input) {
+  const JsonValue& messages = input.messages;
+  const std::string name(input.where);
   const auto* list = messages.as<JsonValue::Array>();
   if (list == nullptr) {
     return ApiError{.message = "\"" + name + "\" must be a list of messages, not " + std::string(messages.type_name()),
@@ -123,7 +139,7 @@ std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages
   writer.begin_array();
   for (size_t i = 0; i < list->size(); ++i) {
     FieldReader message((*list)[i], name + "[" + std::to_string(i) + "].");
-    if (!message.error()) write_message(message, writer, ignored);
+    if (!message.error()) write_message(message, writer, input);
     if (message.error()) return *message.error();
   }
   writer.end_array();

@@ -131,7 +131,8 @@ class CallParser {
 void CallParser::read_chat() {
   const JsonValue* messages = fields_.take("messages");
   if (messages == nullptr) return fields_.fail("messages", "is missing");
-  auto normalized = normalize_messages(*messages, "messages", &call_.ignored);
+  auto normalized = normalize_messages(
+      {.messages = *messages, .where = "messages", .content_parts = context_.content_parts, .ignored = &call_.ignored});
   if (const auto* error = std::get_if<ApiError>(&normalized)) return fields_.fail(*error);
   call_.messages = std::get<std::string>(std::move(normalized));
 

@@ -28,6 +28,7 @@ struct RequestContext {
   int32_t vocab_size = 0;
   bool lenient = false;
   bool clamp_max_tokens = false;
+  bool content_parts = false;  // the chat template takes lists of text parts as they are (ChatTemplate::reads_parts)
 };
 
 using PromptInput = std::variant<std::string, std::vector<int32_t>>;
@@ -37,7 +38,7 @@ struct GenerationCall {
   std::string model;                 // empty: not named
   std::vector<PromptInput> prompts;  // completions
   bool add_special_tokens = true;    // completions: for prompts that are texts
-  std::string messages;              // chat: a JSON array, contents flattened to strings
+  std::string messages;              // chat: a JSON array, contents as the template takes them
   std::string template_kwargs;       // chat: a JSON object
   Request request;                   // all but id, prompt, salt and the masks that need the tokenizer
   std::vector<std::string> bad_words;
@@ -55,9 +56,14 @@ using ParsedCall = std::variant<GenerationCall, ApiError>;
 
 ParsedCall parse_generation_call(Api api, std::string_view body, const RequestContext& context);
 
-// `messages` as templates want it: roles checked, content parts joined, "developer" read as "system". `where` names the
-// list in errors. Keys of messages that say nothing to a model of text are added to `ignored`, each once.
-std::variant<std::string, ApiError> normalize_messages(const JsonValue& messages, std::string_view where,
-                                                       std::vector<std::string>* ignored);
+struct MessagesInput {
+  const JsonValue& messages;
+  std::string_view where;             // names the list in errors
+  bool content_parts = false;         // RequestContext::content_parts; else the texts of parts are joined, one a line
+  std::vector<std::string>* ignored;  // keys that say nothing to a model of text are added, each once
+};
+
+// The messages as templates want them, a JSON array: roles checked, "developer" read as "system".
+std::variant<std::string, ApiError> normalize_messages(const MessagesInput& input);
 
 }  // namespace quire

@@ -12,7 +12,11 @@ class OpenaiRequestTest : public testing::Test {
  protected:
   ParsedCall parse(Api api, std::string_view body) const {
     return parse_generation_call(api, body,
-                                 {.defaults = defaults_, .hparams = hparams_, .vocab_size = 1000, .lenient = lenient_});
+                                 {.defaults = defaults_,
+                                  .hparams = hparams_,
+                                  .vocab_size = 1000,
+                                  .lenient = lenient_,
+                                  .content_parts = content_parts_});
   }
   GenerationCall accept(Api api, std::string_view body) const {
     ParsedCall parsed = parse(api, body);
@@ -30,6 +34,7 @@ class OpenaiRequestTest : public testing::Test {
   Options defaults_;
   Hparams hparams_;
   bool lenient_ = false;
+  bool content_parts_ = false;
 };
 
 constexpr std::string_view kMessages = R"("messages":[{"role":"user","content":"x"}])";
@@ -118,6 +123,15 @@ TEST_F(OpenaiRequestTest, NamesWhatIsWrong) {
   EXPECT_EQ(refuse(Api::kChat, R"({"messages":[{"role":"user","content":"x","colour":1}]})").param,
             "messages[0].colour");
   EXPECT_EQ(refuse(Api::kChat, chat(R"("response_format":{"type":"json_schema"})")).code, "unsupported");
+}
+
+TEST_F(OpenaiRequestTest, HandsPartsOverAsTheTemplateTakesThem) {
+  constexpr const char* kParts =
+      R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]})";
+  EXPECT_EQ(accept(Api::kChat, kParts).messages, R"([{"role":"user","content":"a\nb"}])");
+  content_parts_ = true;
+  EXPECT_EQ(accept(Api::kChat, kParts).messages,
+            R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
 }
 
 TEST_F(OpenaiRequestTest, TakesNumbersAsTheApiDoes) {

@@ -31,12 +31,17 @@ class PromptEncoder {
   // A JSON object of the special tokens by name, as clients with a tokenizer of their own ask for it.
   const std::string& tokenizer_info() const { return variables_; }
 
+  bool content_parts() const { return content_parts_; }  // RequestContext::content_parts
+
   // `messages`: JSON array; `kwargs`: JSON object.
   std::variant<std::vector<int32_t>, ApiError> encode_chat(std::string_view messages, std::string_view kwargs,
                                                            const WorkBudget& budget) const;
 
  private:
-  PromptEncoder(const Engine& engine, std::string variables) : engine_(engine), variables_(std::move(variables)) {}
+  PromptEncoder(const Engine& engine, std::string variables)
+      : engine_(engine),
+        variables_(std::move(variables)),
+        content_parts_(engine.chat_template() != nullptr && engine.chat_template()->reads_parts()) {}
 
   // An error for a text that has too many tokens however it is encoded.
   std::optional<ApiError> check_size(size_t bytes) const;
@@ -49,6 +54,7 @@ class PromptEncoder {
 
   const Engine& engine_;
   std::string variables_;  // what the model gives its template: {"bos_token":"<s>",...}
+  bool content_parts_;
 };
 
 }  // namespace quire

@@ -139,6 +139,18 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   return ChatTemplate(std::make_unique<Program>(Program{std::move(*program)}));
 }
 
+bool ChatTemplate::reads_parts() const {
+  constexpr std::string_view kWords = "quire asks";
+  const auto rendered =
+      render({.messages = R"([{"role":"user","content":[{"type":"text","text":")" + std::string(kWords) + R"("}]}])",
+              .tools = {},
+              .kwargs = R"({"add_generation_prompt":true})",
+              .variables = R"({"bos_token":"","eos_token":""})"});
+  // A list that is printed shows the names of its members.
+  return rendered.ok() && rendered->text.find(kWords) != std::string::npos &&
+         rendered->text.find("'text'") == std::string::npos && rendered->text.find("\"text\"") == std::string::npos;
+}
+
 Result<MarkedText> ChatTemplate::render(const ChatInput& input, const WorkBudget* budget) const {
   Runtime runtime(input.now, budget);
   QUIRE_ASSIGN_OR_RETURN(auto variables, variables_of(runtime, input));

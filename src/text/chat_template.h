@@ -41,6 +41,10 @@ class ChatTemplate {
   // Ends early, with the code of the budget's Status, when `budget` is spent (null: no such end).
   Result<MarkedText> render(const ChatInput& input, const WorkBudget* budget = nullptr) const;
 
+  // Whether the template takes a content as a list of parts ({"type": "text", "text": ...}). Found out by rendering one:
+  // a template that does not know them fails, or prints the list. As costly as a render.
+  bool reads_parts() const;
+
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();

@@ -119,6 +119,22 @@ INSTANTIATE_TEST_SUITE_P(Ideas, JinjaGolden,
                                          "templates"),
                          [](const auto& idea) { return std::string(idea.param); });
 
+TEST(ChatTemplate, KnowsWhetherItReadsParts) {
+  const auto reads = [](std::string_view source) {
+    const auto parsed = ChatTemplate::parse(source);
+    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+    return parsed.ok() && parsed->reads_parts();
+  };
+  EXPECT_TRUE(
+      reads("{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+            "{% for part in m.content %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}"));
+  EXPECT_FALSE(reads("{% for m in messages %}{{ m.content }}{% endfor %}"));
+  EXPECT_FALSE(reads("{% for m in messages %}{{ '<|user|>' + m.content }}{% endfor %}"));
+  EXPECT_FALSE(reads("{% for m in messages %}{{ m.content | tojson }}{% endfor %}"));
+  EXPECT_FALSE(reads("{{ raise_exception('no') }}"));
+  EXPECT_FALSE(reads("nothing of it"));
+}
+
 TEST(ChatTemplate, NamesLineAndConstructItDoesNotKnow) {
   const std::pair<const char*, const char*> cases[] = {
       {"\n\n{{ x|pprint }}", "line 3: there is no filter 'pprint'"},

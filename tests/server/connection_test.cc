@@ -185,12 +185,14 @@ TEST(Connection, NoticesLeavingBehindAPipelinedRequest) {
 }
 
 TEST(Connection, DropsClientsThatDoNotRead) {
-  RunningServer server({.context = 1 << 20}, with_limits([](HttpLimits& limits) { limits.unsent_bytes = 64 << 10; }));
+  // So many tokens, each after a pause, that the answer is not over before anybody notices.
+  RunningServer server({.context = 1 << 20, .step_time = std::chrono::microseconds(20)},
+                       with_limits([](HttpLimits& limits) { limits.unsent_bytes = 64 << 10; }));
   RawClient client(server.port());
   // Otherwise the kernel takes megabytes for the client, which a busy machine needs long to write.
   const int few_bytes = 4096;
   ASSERT_EQ(setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &few_bytes, sizeof few_bytes), 0);
-  client.send(post(kCompletions, R"({"prompt":"x","max_tokens":200000,"stream":true})"));
+  client.send(post(kCompletions, R"({"prompt":"x","max_tokens":1000000,"stream":true})"));
   EXPECT_TRUE(server.engine_cancelled(1));
   EXPECT_TRUE(server.engine_has(0));
 }

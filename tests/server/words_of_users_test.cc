@@ -183,7 +183,7 @@ ChatTemplate parsed(std::string_view source) {
 std::string normalized(const Json& messages) {
   const auto json = JsonValue::parse(messages.dump());
   std::vector<std::string> ignored;
-  auto result = normalize_messages(*json, "messages", &ignored);
+  auto result = normalize_messages({.messages = *json, .where = "messages", .ignored = &ignored});
   if (const auto* error = std::get_if<ApiError>(&result)) {
     ADD_FAILURE() << error->message;
     return "[]";
