@@ -604,7 +604,7 @@ std::vector<OptionRow> request_rows() {
       {.name = "clamp-max-tokens",
        .member = &Options::clamp_max_tokens,
        .commands = kServe,
-       .section = kServerSection,
+       .section = kRequestSection,
        .help = "shorten a max_tokens that does not fit the context beside the prompt, instead of refusing it"},
       {.name = "lenient",
        .member = &Options::lenient,

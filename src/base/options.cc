@@ -40,7 +40,8 @@ std::string_view kind_text(const OptionRow& row) {
       [](auto member) -> std::string_view {
         using T = ValueOf<decltype(member)>;
         if constexpr (std::is_same_v<T, bool>) return "true or false";
-        if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>) return "a whole number";
+        if constexpr (std::is_same_v<T, int64_t>) return "a whole number";
+        if constexpr (std::is_same_v<T, uint64_t>) return "a whole number of 64 bits";
         if constexpr (std::is_same_v<T, double>) return "a number";
         if constexpr (std::is_same_v<T, std::string>) return "text";
         if constexpr (std::is_same_v<T, std::vector<std::string>>) return "text, or a list of texts";
@@ -50,11 +51,7 @@ std::string_view kind_text(const OptionRow& row) {
 }
 
 Status wrong_value(const OptionRow& row, std::string_view shown_as, const std::string& given) {
-  std::string message = std::string(shown_as) + " is " + given + "; it takes ";
-  const std::string range = range_text(row, true);
-  if (row.choices.empty()) message += kind_text(row);
-  if (!range.empty()) message += (row.choices.empty() ? " of " : "") + range;
-  return invalid_argument(std::move(message));
+  return invalid_argument(std::string(shown_as) + " is " + given + "; it takes " + accepted_text(row));
 }
 
 template <typename T>
@@ -77,13 +74,6 @@ bool in_range(const OptionRow& row, T number) {
   const auto value = static_cast<double>(number);
   return std::isfinite(value) && (row.above_minimum ? value > row.minimum : value >= row.minimum) &&
          value <= row.maximum;
-}
-
-// 3 of 3.0; nothing where it is no whole number or too large to be exact.
-std::optional<int64_t> whole_number(double value) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53
-  if (!(std::fabs(value) <= kExact) || value != std::trunc(value)) return std::nullopt;
-  return static_cast<int64_t>(value);
 }
 
 // Numbers convert where no meaning is lost: 1 is a temperature and 3.0 a token count, 1.5 is none. A negative seed is a
@@ -120,6 +110,8 @@ bool allowed(const OptionRow& row, const T& value) {
 }
 
 struct ShowValue {
+  const OptionRow& row;
+
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int64_t value) const { return std::to_string(value); }
   std::string operator()(uint64_t value) const { return std::to_string(value); }
@@ -127,6 +119,8 @@ struct ShowValue {
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(const std::vector<std::string>&) const { return "a list of texts"; }
   std::string operator()(const std::vector<int64_t>& values) const {
+    // What takes no list would seem to have been given what it takes.
+    if (!std::holds_alternative<std::vector<int64_t> Options::*>(row.member)) return "a list of whole numbers";
     std::string text;
     for (const int64_t value : values) text.append(text.empty() ? "" : ",").append(std::to_string(value));
     return text;
@@ -163,7 +157,7 @@ std::string default_text(const OptionRow& row) {
         const auto& value = defaults.*member;
         using T = std::remove_cvref_t<decltype(value)>;
         if constexpr (std::is_same_v<T, std::string>) return value;
-        if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) return ShowValue{}(value);
+        if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) return ShowValue{row}(value);
         return {};
       },
       row.member);
@@ -185,7 +179,19 @@ std::string range_text(const OptionRow& row, bool exact) {
   const std::string minimum = row.above_minimum ? "above " + number_text(row.minimum) : number_text(row.minimum);
   if (!has_maximum) return row.above_minimum ? minimum : minimum + " or more";
   if (row.above_minimum) return minimum + ", at most " + number_text(row.maximum);
-  return minimum + " to " + ShowValue{}(static_cast<int64_t>(row.maximum));
+  return minimum + " to " + std::to_string(static_cast<int64_t>(row.maximum));
+}
+
+std::string accepted_text(const OptionRow& row) {
+  const std::string range = range_text(row, true);
+  if (!row.choices.empty()) return range;
+  return std::string(kind_text(row)) + (range.empty() ? "" : " of " + range);
+}
+
+std::optional<int64_t> whole_number(double value) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  if (!(value >= -kEnd && value < kEnd) || value != std::trunc(value)) return std::nullopt;
+  return static_cast<int64_t>(value);
 }
 
 bool is_switch(const OptionRow& row) { return std::holds_alternative<bool Options::*>(row.member); }
@@ -225,7 +231,7 @@ Status set_option(Options& options, const OptionRow& row, const OptionValue& val
       [&](auto member) -> Status {
         using T = ValueOf<decltype(member)>;
         const std::optional<T> converted = convert<T>(value);
-        if (!converted || !allowed(row, *converted)) return wrong_value(row, shown_as, std::visit(ShowValue{}, value));
+        if (!converted || !allowed(row, *converted)) return wrong_value(row, shown_as, std::visit(ShowValue{row}, value));
         options.*member = *converted;
         return {};
       },

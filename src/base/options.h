@@ -193,6 +193,9 @@ std::string default_text(const OptionRow& row);      // "0.7"; empty for switche
 // "0 or more", "above 0, at most 1"; empty: any. Limits that only guard against overflow are left out unless `exact`.
 std::string range_text(const OptionRow& row, bool exact = false);
 
+// What its values are, for messages: "a whole number of 0 to 1024".
+std::string accepted_text(const OptionRow& row);
+
 bool is_switch(const OptionRow& row);
 bool is_list(const OptionRow& row);
 
@@ -201,6 +204,9 @@ Result<OptionValue> parse_option(const OptionRow& row, std::string_view text, st
 
 // Stores a value; lists replace what was there. Fails with `shown_as` ("--top-k", "\"top_k\"") on type and range.
 Status set_option(Options& options, const OptionRow& row, const OptionValue& value, std::string_view shown_as);
+
+// 3 of 3.0; nothing where it is no whole number of 64 bits.
+std::optional<int64_t> whole_number(double value);
 
 // Sets what `command` takes from the environment. An empty variable counts as absent.
 Status read_environment(Options& options, Command command);

@@ -92,7 +92,7 @@ TEST(SetOption, SaysWhatIsWrongAndWhatItTakes) {
       {"temperature", "0.5x", "--temperature is \"0.5x\"; it takes a number of 0 to 1000"},
       {"repetition-penalty", "0", "--repetition-penalty is 0; it takes a number of above 0, at most 1000"},
       {"top-p", "1.01", "--top-p is 1.01; it takes a number of 0 to 1"},
-      {"seed", "-1.5", "--seed is \"-1.5\"; it takes a whole number"},
+      {"seed", "-1.5", "--seed is \"-1.5\"; it takes a whole number of 64 bits"},
       {"isa", "sse", "--isa is \"sse\"; it takes auto, scalar, avx2 or avx512"},
       {"stop-token-ids", "1,,2", "--stop-token-ids is \"1,,2\"; it takes a list of whole numbers of 0 to 2147483647"},
       {"stop-token-ids", "1,-2", "--stop-token-ids is 1,-2; it takes a list of whole numbers of 0 to 2147483647"},
@@ -112,10 +112,39 @@ TEST(SetOption, ConvertsWhereNothingIsLost) {
   EXPECT_EQ(options.seed, 5u);
   EXPECT_TRUE(set_option(options, *find_option("stop"), std::string("END"), "s").ok());
   EXPECT_EQ(options.stop, std::vector<std::string>{"END"});
+  EXPECT_TRUE(set_option(options, *find_option("top-k"), 3.0, "k").ok());
+  EXPECT_EQ(options.top_k, 3);
+  EXPECT_TRUE(set_option(options, *find_option("seed"), int64_t{-1}, "s").ok());
+  EXPECT_EQ(options.seed, UINT64_MAX);
+  EXPECT_TRUE(set_option(options, *find_option("seed"), -9223372036854775808.0, "s").ok());
+  EXPECT_EQ(options.seed, uint64_t{1} << 63);
   EXPECT_FALSE(set_option(options, *find_option("top-k"), 1.5, "k").ok());
   EXPECT_FALSE(set_option(options, *find_option("top-k"), true, "k").ok());
   EXPECT_FALSE(set_option(options, *find_option("ignore-eos"), int64_t{1}, "i").ok());
   EXPECT_FALSE(set_option(options, *find_option("max-tokens"), uint64_t{1} << 63, "m").ok());
+}
+
+// What was given and what is taken must not seem to be the same.
+TEST(SetOption, ContradictsItselfNowhere) {
+  const struct {
+    const char* name;
+    OptionValue value;
+    const char* message;
+  } cases[] = {
+      {"max-tokens", 3.5, "x is 3.5; it takes a whole number of 1 to 1073741824"},
+      {"max-tokens", 1e300, "x is 1e+300; it takes a whole number of 1 to 1073741824"},
+      {"max-tokens", 1e-9, "x is 1e-09; it takes a whole number of 1 to 1073741824"},
+      {"seed", 1e300, "x is 1e+300; it takes a whole number of 64 bits"},
+      {"seed", 18446744073709551616.0, "x is 18446744073709551616; it takes a whole number of 64 bits"},
+      {"temperature", std::vector<int64_t>{1}, "x is a list of whole numbers; it takes a number of 0 to 1000"},
+      {"top-k", std::vector<int64_t>{5}, "x is a list of whole numbers; it takes a whole number of -1 to 2147483647"},
+      {"top-p", 1.0000001, "x is 1.0000001; it takes a number of 0 to 1"},
+      {"temperature", -1e-9, "x is -1e-09; it takes a number of 0 to 1000"},
+  };
+  for (const auto& c : cases) {
+    Options options;
+    EXPECT_EQ(set_option(options, *find_option(c.name), c.value, "x").message(), c.message);
+  }
 }
 
 TEST(ReadEnvironment, SetsWhatTheCommandTakes) {

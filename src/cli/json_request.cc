@@ -21,8 +21,11 @@ std::string dump(const JsonValue& value) {
   return json;
 }
 
-Result<int64_t> whole_number(const JsonValue& value, std::string_view key) {
+Result<int64_t> token_id(const JsonValue& value, std::string_view key) {
   if (const int64_t* number = value.as<int64_t>()) return *number;
+  if (const double* real = value.as<double>()) {
+    if (const auto number = whole_number(*real)) return *number;
+  }
   return wrong_type(key, "a list of token ids");
 }
 
@@ -33,7 +36,7 @@ Result<OptionValue> list_value(const JsonValue::Array& list, std::string_view ke
     if (const std::string* text = entry.as<std::string>()) {
       texts.push_back(*text);
     } else {
-      QUIRE_ASSIGN_OR_RETURN(numbers.emplace_back(), whole_number(entry, key));
+      QUIRE_ASSIGN_OR_RETURN(numbers.emplace_back(), token_id(entry, key));
     }
   }
   if (!texts.empty() && !numbers.empty()) return wrong_type(key, "a list of one kind of value");
@@ -83,7 +86,7 @@ Result<std::optional<std::vector<int32_t>>> JsonRequest::take_ids(std::string_vi
   std::vector<int32_t> ids;
   ids.reserve(list->size());
   for (const JsonValue& entry : *list) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t id, whole_number(entry, key));
+    QUIRE_ASSIGN_OR_RETURN(const int64_t id, token_id(entry, key));
     if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
       return out_of_range(in_quotes(key) + " holds " + std::to_string(id) + ", which is no token id");
     }

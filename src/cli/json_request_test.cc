@@ -47,6 +47,7 @@ TEST(JsonRequest, TakesFieldsByTypeAndNamesTheRest) {
   EXPECT_EQ(request.finish().message(),
             "the request has \"x\", \"y\", which are no keys of this command (`--help` lists them)");
   EXPECT_FALSE(parsed(R"({"text": 1})").take_text("text").ok());
+  EXPECT_EQ(*parsed(R"({"ids": [1.0]})").take_ids("ids"), std::vector<int32_t>{1});
   EXPECT_FALSE(parsed(R"({"ids": 1})").take_ids("ids").ok());
   EXPECT_FALSE(parsed(R"({"ids": [1.5]})").take_ids("ids").ok());
   EXPECT_FALSE(parsed(R"({"ids": [-1]})").take_ids("ids").ok());
@@ -86,7 +87,7 @@ TEST(JsonRequest, NamesTheOptionThatIsWrong) {
   };
   EXPECT_EQ(error(R"({"top_k": 1.5})"), "\"top_k\" is 1.5; it takes a whole number of -1 to 2147483647");
   EXPECT_EQ(error(R"({"top_p": -1})"), "\"top_p\" is -1; it takes a number of 0 to 1");
-  EXPECT_EQ(error(R"({"stop": [1]})"), "\"stop\" is 1; it takes text, or a list of texts");
+  EXPECT_EQ(error(R"({"stop": [1]})"), "\"stop\" is a list of whole numbers; it takes text, or a list of texts");
   EXPECT_FALSE(error(R"({"stop": ["a", 1]})").empty());
   EXPECT_FALSE(error(R"({"temperature": null})").empty());
 }

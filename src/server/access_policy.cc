@@ -38,8 +38,7 @@ std::string_view origin_authority(std::string_view origin) {
 
 AccessPolicy::AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host,
                            std::vector<std::string> origins)
-    : checks_host_(checks_host), host_(std::move(host)) {
-  for (const std::string& origin : origins) origins_.push_back(lower_case(origin));
+    : checks_host_(checks_host), host_(std::move(host)), origins_(std::move(origins)) {
   for (const std::string& key : keys) digests_.push_back(digest(key));
 }
 
@@ -61,7 +60,8 @@ bool AccessPolicy::admits_page(const HttpRequest& request) const {
   if (origin.empty()) return false;
   if (std::ranges::find(origins_, lower_case(origin)) != origins_.end()) return true;
   const std::string_view authority = origin_authority(origin);
-  if (authority.empty()) return false;  // "null": a file, or a frame without an origin
+  // "null" (a file, or a frame without an origin), and what no browser sends.
+  if (authority.empty() || authority.find_first_of("@/?#") != std::string_view::npos) return false;
   if (equals_ignoring_case(authority, request.header("host"))) return true;
   if (has_keys() && origins_.empty()) return true;
   return checks_host_ && is_local_name(authority);

@@ -21,7 +21,7 @@ namespace quire {
 class AccessPolicy {
  public:
   // `checks_host`: the address is of the loopback, so that every honest Host is a local name. `host`: --host.
-  // `origins`: --cors-origin.
+  // `origins`: --cors-origin, each as parse_origin() gives it (server/cors.h).
   AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host,
                std::vector<std::string> origins = {});
 
@@ -44,7 +44,7 @@ class AccessPolicy {
   std::vector<Digest> digests_;
   bool checks_host_;
   std::string host_;
-  std::vector<std::string> origins_;  // in lower case
+  std::vector<std::string> origins_;
 };
 
 }  // namespace quire

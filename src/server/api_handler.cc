@@ -59,9 +59,14 @@ ApiHandler::ApiHandler(Parts parts)
       workers_(WorkerLimits{}),
       started_s_(std::time(nullptr)) {}
 
+std::string_view ApiHandler::path_of(const HttpRequest& request) {
+  std::string_view path = request.path;
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
 const ApiHandler::Route* ApiHandler::find_route(std::string_view method, std::string_view path, bool* path_exists) {
   if (method == "HEAD") method = "GET";
-  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);  // clients put one behind their base URL
   for (const Route& route : kRoutes) {
     if (route.prefix ? !path.starts_with(route.path) || path == route.path : path != route.path) continue;
     *path_exists = true;
@@ -72,13 +77,13 @@ const ApiHandler::Route* ApiHandler::find_route(std::string_view method, std::st
 
 std::optional<ApiError> ApiHandler::check(const HttpRequest& request, const Route*& route) const {
   bool path_exists = false;
-  route = find_route(request.method, request.path, &path_exists);
+  route = find_route(request.method, path_of(request), &path_exists);
   const bool is_options = request.method == "OPTIONS";
   if (auto error = parts_.access.check(request, is_options || (route != nullptr && route->open))) return error;
   if (is_options) return std::nullopt;
   if (route == nullptr && path_exists) {
     return ApiError{.status = 405,
-                    .message = request.path + " does not answer " + request.method.substr(0, 20),
+                    .message = request.path.substr(0, 100) + " does not answer " + request.method.substr(0, 20),
                     .code = "method_not_allowed"};
   }
   if (route == nullptr) {
@@ -138,17 +143,25 @@ void ApiHandler::handle(std::shared_ptr<HttpExchange> exchange) {
     return reply->respond(std::move(response));
   }
   bool path_exists = false;
-  const Route* route = find_route(request.method, request.path, &path_exists);
+  const Route* route = find_route(request.method, path_of(request), &path_exists);
   (this->*route->answer)(make_reply(std::move(exchange), route->path));
 }
 
 bool ApiHandler::is_probe(const HttpRequest& head) {
-  return head.method != "POST" && (head.path == "/health" || head.path == "/ready" || head.path == "/metrics");
+  const std::string_view path = path_of(head);
+  return head.method != "POST" && (path == "/health" || path == "/ready" || path == "/metrics");
 }
 
-HttpResponse ApiHandler::error(int status, std::string message) {
+HttpResponse ApiHandler::error(int status, std::string message, const HttpRequest* head) {
   counters_.count("other", status);
-  return error_response({.status = status, .message = std::move(message)});
+  HttpResponse response = error_response({.status = status, .message = std::move(message)});
+  if (head == nullptr) return response;
+  response.headers.emplace_back("X-Request-Id", request_id_of(*head));
+  // Who asks from two origins is no page.
+  if (head->count("origin") == 1 && parts_.access.admits_page(*head)) {
+    for (auto& header : cors_headers(*head)) response.headers.push_back(std::move(header));
+  }
+  return response;
 }
 
 // --- the life of the server ----------------------------------------------------------------------------------------

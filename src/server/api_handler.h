@@ -41,7 +41,7 @@ class ApiHandler : public HttpHandler {
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(std::shared_ptr<HttpExchange> exchange) override;
   bool is_probe(const HttpRequest& head) override;
-  HttpResponse error(int status, std::string message) override;
+  HttpResponse error(int status, std::string message, const HttpRequest* head) override;
   void tick() override;
   void signalled(int signal_number) override;
 
@@ -60,6 +60,8 @@ class ApiHandler : public HttpHandler {
   };
   static const Route kRoutes[];
 
+  // The path without the slash that clients put behind it when they put it behind their base URL.
+  static std::string_view path_of(const HttpRequest& request);
   static const Route* find_route(std::string_view method, std::string_view path, bool* path_exists);
   std::optional<ApiError> check(const HttpRequest& request, const Route*& route) const;
   ReplyPointer make_reply(std::shared_ptr<HttpExchange> exchange, std::string_view route);

@@ -172,7 +172,7 @@ void ApiHandler::answer_models(ReplyPointer reply) {
 }
 
 void ApiHandler::answer_model(ReplyPointer reply) {
-  const std::string name = reply->request().path.substr(std::string_view("/v1/models/").size());
+  const std::string name(path_of(reply->request()).substr(std::string_view("/v1/models/").size()));
   if (!serves(name)) return reply->fail(unknown_model(name, parts_.options.model_names));
   reply->respond_json(model_json(name));
 }
@@ -180,7 +180,7 @@ void ApiHandler::answer_model(ReplyPointer reply) {
 void ApiHandler::answer_trace(ReplyPointer reply) {
   constexpr std::string_view kPrefix = "/v1/requests/";
   constexpr std::string_view kSuffix = "/trace";
-  std::string_view id = reply->request().path;
+  std::string_view id = path_of(reply->request());
   if (!id.ends_with(kSuffix) || id.size() <= kPrefix.size() + kSuffix.size()) {
     return reply->fail({.status = 404, .message = "a trace is at /v1/requests/ID/trace", .code = "unknown_url"});
   }

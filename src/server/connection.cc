@@ -191,7 +191,7 @@ asio::awaitable<void> SocketConnection::serve() {
   if (out_of_memory && !answer_) {
     input_ = {};
     try {
-      co_await refuse_and_close(host_.handler->error(503, "out of memory; try again later"));
+      co_await refuse_and_close(host_.handler->error(503, "out of memory; try again later", nullptr));
       co_await linger();
     } catch (const std::bad_alloc&) {
       input_ = {};
@@ -237,7 +237,10 @@ asio::awaitable<bool> SocketConnection::parse_header(Parser& parser) {
       co_await wait();
     } else if (error) {
       const Refusal refusal = refusal_of(error, host_.limits);
-      co_await refuse_and_close(host_.handler->error(refusal.status, refusal.message));
+      // A body that is announced as too large is found behind the last field.
+      const HttpRequest head = error == http::error::body_limit ? take_header(parser) : HttpRequest();
+      co_await refuse_and_close(
+          host_.handler->error(refusal.status, refusal.message, head.headers.empty() ? nullptr : &head));
       co_return false;
     }
   }
@@ -263,12 +266,14 @@ std::optional<HttpResponse> SocketConnection::check_header(const HttpRequest& re
   HttpHandler& handler = *host_.handler;
   const std::string_view expect = request.header("expect");
   if (!expect.empty() && !equals_ignoring_case(expect, "100-continue")) {
-    return handler.error(417, "the only expectation that can be met is 100-continue");
+    return handler.error(417, "the only expectation that can be met is 100-continue", &request);
   }
-  if (host_.draining && !handler.is_probe(request)) return handler.error(503, "the server is shutting down");
+  if (host_.draining && !handler.is_probe(request)) return handler.error(503, "the server is shutting down", &request);
   if (place_ != Place::kWhole && !handler.is_probe(request)) {
-    if (place_ == Place::kAdmin) return handler.error(404, "this port answers /health, /ready and /metrics only");
-    return handler.error(503, "too many connections (--max-connections)");
+    if (place_ == Place::kAdmin) {
+      return handler.error(404, "this port answers /health, /ready and /metrics only", &request);
+    }
+    return handler.error(503, "too many connections (--max-connections)", &request);
   }
   return handler.refuse(request);
 }
@@ -287,7 +292,8 @@ asio::awaitable<bool> SocketConnection::read_body(Parser& parser, HttpRequest* r
     feed(parser, error);
     const size_t bytes = chunk.size() - parser.get().body().size;
     if (!request->held.grow(static_cast<int64_t>(bytes))) {
-      co_await refuse_and_close(host_.handler->error(503, "too much is being asked at the moment; try again later"));
+      co_await refuse_and_close(
+          host_.handler->error(503, "too much is being asked at the moment; try again later", request));
       co_return false;
     }
     body.append(chunk.data(), bytes);
@@ -302,7 +308,7 @@ asio::awaitable<bool> SocketConnection::read_body(Parser& parser, HttpRequest* r
       co_await wait();
     } else if (error && error != http::error::need_buffer) {
       const Refusal refusal = refusal_of(error, host_.limits);
-      co_await refuse_and_close(host_.handler->error(refusal.status, refusal.message));
+      co_await refuse_and_close(host_.handler->error(refusal.status, refusal.message, request));
       co_return false;
     }
   }
@@ -324,7 +330,7 @@ asio::awaitable<bool> SocketConnection::serve_one() {
                         .keep_alive = parser.keep_alive() && !host_.draining && place_ != Place::kProbesOnly};
   // Where a peer in front of quire may see another end of the request, nothing behind it is read as one.
   if (const std::string fault = framing_fault(request, is_http11); !fault.empty()) {
-    co_await refuse_and_close(host_.handler->error(400, fault));
+    co_await refuse_and_close(host_.handler->error(400, fault, &request));
     co_return false;
   }
   if (std::optional<HttpResponse> refusal = check_header(request)) {
@@ -360,7 +366,7 @@ asio::awaitable<bool> SocketConnection::answer(HttpRequest request, AnswerForm f
   try {
     host_.handler->handle(pending);
   } catch (const std::bad_alloc&) {
-    pending->respond(host_.handler->error(503, "out of memory; try again later"));
+    pending->respond(host_.handler->error(503, "out of memory; try again later", &pending->request()));
   }
   bool open = true;
   while (open && !pending->complete()) {

@@ -15,7 +15,51 @@ bool is_name_list(std::string_view text) {
   });
 }
 
+Status no_origin(std::string_view text, std::string_view why) {
+  return invalid_argument("--cors-origin " + std::string(text) + ": " + std::string(why) +
+                          "; an origin is SCHEME://HOST or SCHEME://HOST:PORT, such as https://app.example");
+}
+
+bool is_scheme(std::string_view text) {
+  return !text.empty() && text.front() >= 'a' && text.front() <= 'z' && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  });
+}
+
+bool is_host(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) {
+    text = text.substr(1, text.size() - 2);
+    return !text.empty() && text.find_first_not_of("0123456789abcdef:.") == std::string_view::npos;
+  }
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+  });
+}
+
 }  // namespace
+
+Result<std::string> parse_origin(std::string_view text) {
+  const std::string origin = lower_case(text);
+  if (origin == "null") return origin;
+  if (origin == "*") return no_origin(text, "every page of the web is too much to allow");
+  const size_t colon = origin.find("://");
+  if (colon == std::string::npos || !is_scheme(origin.substr(0, colon))) return no_origin(text, "it has no scheme");
+  const std::string scheme = origin.substr(0, colon);
+  std::string host = origin.substr(colon + 3);
+  if (host.find_first_of("/?#") != std::string::npos) return no_origin(text, "leave out what is behind the host");
+  std::string port;
+  if (const size_t at = host.rfind(':'); at != std::string::npos && host.find(']', at) == std::string::npos) {
+    port = host.substr(at + 1);
+    host.resize(at);
+    if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos) {
+      return no_origin(text, "its port is no number");
+    }
+  }
+  // Browsers write names of other alphabets in ASCII (xn--...).
+  if (!is_host(host)) return no_origin(text, "its host is none");
+  const bool usual = (scheme == "http" && port == "80") || (scheme == "https" && port == "443");
+  return scheme + "://" + host + (port.empty() || usual ? "" : ":" + port);
+}
 
 std::vector<std::pair<std::string, std::string>> cors_headers(const HttpRequest& request) {
   return {{"Access-Control-Allow-Origin", std::string(request.header("origin"))},

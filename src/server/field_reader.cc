@@ -1,25 +1,26 @@
 #include "server/field_reader.h"
 
+#include <charconv>
 #include <cmath>
 #include <utility>
 
 namespace quire {
 namespace {
 
+// The shortest that reads back as the same: a value that is refused must not look like one that is taken.
 std::string number_text(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
 }
 
-// 3, and 3.0 too, which is how some languages write it.
-std::optional<int64_t> integer_of(const JsonValue& value) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53
-  if (const int64_t* v = value.as<int64_t>()) return *v;
-  const double* v = value.as<double>();
-  if (v == nullptr || !(std::fabs(*v) <= kExact) || *v != std::trunc(*v)) return std::nullopt;
-  return static_cast<int64_t>(*v);
+// What is wrong with a list that list_value() does not take.
+std::string list_fault(const JsonValue::Array& list) {
+  for (const JsonValue& entry : list) {
+    if (entry.as<std::string>() != nullptr || integer_of(entry)) continue;
+    const std::optional<double> number = number_of(entry);
+    return "holds " + (number ? number_text(*number) : std::string(entry.type_name()));
+  }
+  return "holds texts and numbers";
 }
 
 // A list in JSON as the options table takes lists: of one type.
@@ -50,6 +51,12 @@ std::optional<OptionValue> option_value(const JsonValue& value) {
 }
 
 }  // namespace
+
+std::optional<int64_t> integer_of(const JsonValue& value) {
+  if (const int64_t* v = value.as<int64_t>()) return *v;
+  const double* v = value.as<double>();
+  return v == nullptr ? std::nullopt : whole_number(*v);
+}
 
 std::optional<double> number_of(const JsonValue& value) {
   if (const double* v = value.as<double>()) return *v;
@@ -126,7 +133,10 @@ std::optional<int64_t> FieldReader::integer(std::string_view name, int64_t minim
     fail(name, "must be a whole number, not " + number_text(*real));
     return std::nullopt;
   }
-  const std::string shown = number ? std::to_string(*number) : number_text(*real);
+  const uint64_t* large = value->as<uint64_t>();
+  const std::string shown = number            ? std::to_string(*number)
+                            : large != nullptr ? std::to_string(*large)
+                                               : number_text(*real);
   fail(name, "must be " + std::to_string(minimum) + " to " + std::to_string(maximum) + ", not " + shown);
   return std::nullopt;
 }
@@ -149,8 +159,8 @@ std::optional<std::vector<int32_t>> token_ids(const JsonValue::Array& list, int3
   std::vector<int32_t> ids;
   ids.reserve(list.size());
   for (const JsonValue& entry : list) {
-    const int64_t* id = entry.as<int64_t>();
-    if (id == nullptr || *id < 0 || *id >= vocab_size) return std::nullopt;
+    const std::optional<int64_t> id = integer_of(entry);
+    if (!id || *id < 0 || *id >= vocab_size) return std::nullopt;
     ids.push_back(static_cast<int32_t>(*id));
   }
   return ids;
@@ -177,7 +187,8 @@ bool FieldReader::option(Options& options, const OptionRow& row) {
     converted = std::vector<std::string>();
   }
   if (!converted) {
-    fail(name, "has a value of the wrong type, " + std::string(value->type_name()));
+    fail(name, (list != nullptr ? list_fault(*list) : "is " + std::string(value->type_name())) + "; it takes " +
+                   accepted_text(row));
     return false;
   }
   const Status status = set_option(options, row, *converted, "\"" + full_name(name) + "\"");

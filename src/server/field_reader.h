@@ -45,6 +45,8 @@ class FieldReader {
   std::optional<ApiError> error_;
 };
 
+// 3, and 3.0 too, which is how some languages write it. Nothing: no whole number of 64 bits.
+std::optional<int64_t> integer_of(const JsonValue& value);
 // Nothing: not a number.
 std::optional<double> number_of(const JsonValue& value);
 

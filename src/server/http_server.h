@@ -75,8 +75,8 @@ class HttpHandler {
   virtual bool is_probe(const HttpRequest& head) = 0;
   // Answers, now or later, through the exchange.
   virtual void handle(std::shared_ptr<HttpExchange> exchange) = 0;
-  // For what the transport refuses by itself: a body in the API's form.
-  virtual HttpResponse error(int status, std::string message) = 0;
+  // For what the transport refuses by itself: an answer in the API's form. `head`: null where it was not read.
+  virtual HttpResponse error(int status, std::string message, const HttpRequest* head) = 0;
   // Called about four times a second.
   virtual void tick() = 0;
   virtual void signalled(int signal_number) = 0;

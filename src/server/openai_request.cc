@@ -171,7 +171,7 @@ void CallParser::read_prompts() {
 void CallParser::read_prompt_list(const JsonValue::Array& list) {
   const std::string range = "each 0 to " + std::to_string(context_.vocab_size - 1);
   if (list.empty()) return fields_.fail("prompt", "holds nothing");
-  if (list.front().as<int64_t>() != nullptr) {
+  if (integer_of(list.front())) {
     auto ids = token_ids(list, context_.vocab_size);
     if (!ids) return fields_.fail("prompt", "must hold token ids only, " + range);
     call_.prompts.emplace_back(std::move(*ids));

@@ -6,6 +6,7 @@
 
 #include "server/access_policy.h"
 #include "server/api_handler.h"
+#include "server/cors.h"
 #include "server/memory_pressure.h"
 #include "server/prompt_encoder.h"
 #include "server/request_log.h"
@@ -74,6 +75,9 @@ Result<std::unique_ptr<Server>> Server::bind(ServerOptions options) {
     return invalid_argument("--host " + options.address.host +
                             " can be reached by others, and there is no API key: give one with --api-key or "
                             "QUIRE_API_KEY, or say --insecure to serve everybody");
+  }
+  for (std::string& origin : options.cors_origins) {
+    QUIRE_ASSIGN_OR_RETURN(origin, parse_origin(origin));
   }
   QUIRE_ASSIGN_OR_RETURN(auto log, RequestLog::open(options.log_file));
   std::optional<ListenAddress> admin;

@@ -42,7 +42,8 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Fails, before anything listens, on an address that others can reach without a key (unless `insecure`).
+  // Fails, before anything listens, on an address that others can reach without a key (unless `insecure`), and on
+  // origins that no page has.
   static Result<std::unique_ptr<Server>> bind(ServerOptions options);
   virtual ~Server() = default;
 

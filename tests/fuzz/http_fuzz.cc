@@ -24,7 +24,7 @@ class EchoHandler : public HttpHandler {
   bool is_probe(const HttpRequest&) override { return false; }
   std::optional<HttpResponse> refuse(const HttpRequest& head) override {
     if (head.path != "/refused") return std::nullopt;
-    return error(404, "there is no such thing");
+    return error(404, "there is no such thing", &head);
   }
   void handle(std::shared_ptr<HttpExchange> exchange) override {
     ++handled;
@@ -38,7 +38,7 @@ class EchoHandler : public HttpHandler {
     if (!request.body.empty()) exchange->send(request.body);
     exchange->end_events();
   }
-  HttpResponse error(int status, std::string message) override {
+  HttpResponse error(int status, std::string message, const HttpRequest*) override {
     return {.status = status, .content_type = "text/plain", .body = std::move(message)};
   }
   void tick() override {}
