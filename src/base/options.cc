@@ -231,7 +231,8 @@ Status set_option(Options& options, const OptionRow& row, const OptionValue& val
       [&](auto member) -> Status {
         using T = ValueOf<decltype(member)>;
         const std::optional<T> converted = convert<T>(value);
-        if (!converted || !allowed(row, *converted)) return wrong_value(row, shown_as, std::visit(ShowValue{row}, value));
+        if (!converted || !allowed(row, *converted))
+          return wrong_value(row, shown_as, std::visit(ShowValue{row}, value));
         options.*member = *converted;
         return {};
       },

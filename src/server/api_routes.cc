@@ -63,11 +63,20 @@ int64_t working_bytes(std::string_view body) {
   return 4 * static_cast<int64_t>(body.size()) + values * kValueBytes;
 }
 
+// Names to the client what was left out of account.
+void name_ignored(const std::vector<std::string>& ignored, Reply& reply) {
+  if (ignored.empty()) return;
+  std::string names;
+  for (const std::string& name : ignored) names.append(names.empty() ? "" : ", ").append(header_safe(name));
+  reply.add_header("X-Quire-Ignored", names);
+}
+
 constexpr std::string_view kIndex = R"(quire serves a language model here.
 
   POST /v1/chat/completions   answer a conversation
   POST /v1/completions        continue a text
   POST /tokenize, /detokenize
+  GET  /tokenizer_info        special tokens by name
   GET  /v1/models             what is served
   GET  /v1/engine             what is on, what is off, and why
   GET  /v1/requests/ID/trace  what happened to a request
@@ -252,11 +261,7 @@ void ApiHandler::start_generation(ReplyPointer reply, GenerationCall call, std::
   if (!call.seed_given && call.request.sampling.temperature > 0) identity.seed = call.request.sampling.seed;
   reply->record().generation_id = identity.id;
   call.request.cache_salt = parts_.access.cache_salt(reply->request());
-  if (!call.ignored.empty()) {
-    std::string names;
-    for (const std::string& name : call.ignored) names.append(names.empty() ? "" : ", ").append(header_safe(name));
-    reply->add_header("X-Quire-Ignored", names);
-  }
+  name_ignored(call.ignored, *reply);
   reply->request().drop_body();
   generations_.start(std::make_unique<Generation>(parts_.engine, parts_.budget, std::move(reply), std::move(call),
                                                   std::move(identity)),
@@ -274,7 +279,7 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
     const JsonValue* messages = fields.take("messages");
     const bool add_special = fields.boolean("add_special_tokens").value_or(true);
     const bool parse_special = fields.boolean("parse_special").value_or(true);
-    const bool add_prompt = fields.boolean("add_generation_prompt").value_or(true);
+    const ChatEnd end = read_chat_end(fields);
     for (const std::string& name : fields.rest()) fields.fail(name, "is not a field that quire knows", "unknown_field");
     if (prompt.has_value() == (messages != nullptr)) {
       fields.fail("prompt", "or \"messages\" must be there, and only one of them");
@@ -283,20 +288,22 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
     if (!model.empty() && !serves(model)) return failed(unknown_model(model, parts_.options.model_names));
 
     std::vector<int32_t> ids;
+    std::vector<std::string> ignored;
     if (prompt) {
       auto encoded = parts_.engine.tokenizer().encode(
           *prompt, {.add_special = add_special, .parse_special = parse_special}, &budget);
       if (!encoded.ok()) return failed(api_error_of(encoded.status()));
       ids = std::move(*encoded);
     } else {
-      std::vector<std::string> ignored;
+      BegunAnswer begun{.tag = end.continues ? new_tag() : std::string(), .words = {}};
       auto normalized = normalize_messages({.messages = *messages,
                                             .where = "messages",
                                             .content_parts = parts_.encoder.content_parts(),
-                                            .ignored = &ignored});
+                                            .ignored = &ignored,
+                                            .begun = end.continues ? &begun : nullptr});
       if (auto* error = std::get_if<ApiError>(&normalized)) return failed(std::move(*error));
       auto encoded = parts_.encoder.encode_chat(std::get<std::string>(normalized),
-                                                add_prompt ? "{\"add_generation_prompt\":true}" : "{}", budget);
+                                                end.begins ? "{\"add_generation_prompt\":true}" : "{}", begun, budget);
       if (auto* error = std::get_if<ApiError>(&encoded)) return failed(std::move(*error));
       ids = std::get<std::vector<int32_t>>(std::move(encoded));
     }
@@ -306,7 +313,10 @@ void ApiHandler::answer_tokenize(ReplyPointer reply) {
     out.key("tokens").begin_array();
     for (const int32_t id : ids) out.number(id);
     out.end_array().end_object();
-    return [reply, json = std::move(json)] { reply->respond_json(json); };
+    return [reply, ignored = std::move(ignored), json = std::move(json)] {
+      name_ignored(ignored, *reply);
+      reply->respond_json(json);
+    };
   });
 }
 

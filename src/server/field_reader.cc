@@ -134,7 +134,7 @@ std::optional<int64_t> FieldReader::integer(std::string_view name, int64_t minim
     return std::nullopt;
   }
   const uint64_t* large = value->as<uint64_t>();
-  const std::string shown = number            ? std::to_string(*number)
+  const std::string shown = number             ? std::to_string(*number)
                             : large != nullptr ? std::to_string(*large)
                                                : number_text(*real);
   fail(name, "must be " + std::to_string(minimum) + " to " + std::to_string(maximum) + ", not " + shown);

@@ -35,10 +35,9 @@ class FieldReader {
   const std::optional<ApiError>& error() const { return error_; }
 
   std::vector<std::string> rest() const;  // names of what was not taken, nulls left out
-
- private:
   std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
 
+ private:
   const JsonValue::Object* members_ = nullptr;
   std::string prefix_;
   std::vector<bool> taken_;

@@ -129,8 +129,9 @@ void Generation::on_delta(size_t part, Event& event) {
   const int32_t index = choice_index(part, event.choice);
   ChoiceState& state = choices_[static_cast<size_t>(index)];
   sse_.clear();
-  // What ends the answer is no part of it.
-  if (event.ends_generation && !event.logprobs.empty()) event.logprobs.pop_back();
+  // What ends the answer is no part of its text. Lists of completions hold it all the same, as those of others do: who asks
+  // for one token to have a prompt scored leaves out the last, whatever it is.
+  if (event.ends_generation && !event.logprobs.empty() && call_.api == Api::kChat) event.logprobs.pop_back();
   if (!state.begun) begin_choice(part, index, state, event);
   if (!call_.prompt_only) {
     state.tokens += static_cast<int64_t>(event.ids.size());

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "json/json_writer.h"
 #include "server/field_reader.h"
@@ -12,13 +13,6 @@ constexpr std::array<std::string_view, 6> kRoles = {"system", "developer", "user
 
 // What clients send back of earlier answers and templates may read.
 constexpr std::array<std::string_view, 4> kPassedOn = {"name", "tool_calls", "tool_call_id", "reasoning_content"};
-// Keys that say nothing to a model of text: what services add to their answers, and hints for caches. Named to the client
-// in X-Quire-Ignored. docs/api.md lists them.
-constexpr std::array<std::string_view, 10> kHarmless = {
-    "annotations", "cache_control", "created", "date", "id", "metadata", "provider_specific_fields",
-    "refusal",     "timestamp",     "weight"};
-// Keys of which an empty value says nothing; any other is a thing that quire cannot give the model.
-constexpr std::array<std::string_view, 3> kEmptyOnly = {"audio", "function_call", "images"};
 
 bool is_empty(const JsonValue& value) {
   const auto* list = value.as<JsonValue::Array>();
@@ -26,32 +20,88 @@ bool is_empty(const JsonValue& value) {
   return (list != nullptr && list->empty()) || (object != nullptr && object->empty());
 }
 
+bool always(const JsonValue&) { return true; }
+
+// Keys that say nothing to a model of text: what services add to their answers and clients send back, and hints for caches.
+// Those with a value that says something are named to the client in X-Quire-Ignored. Any other key is an error, and so is a
+// value that is a thing which quire cannot give the model. docs/api.md has this list.
+struct HarmlessKey {
+  std::string_view name;
+  bool (*is_harmless)(const JsonValue&);
+};
+
+constexpr HarmlessKey kOfMessages[] = {
+    {"annotations", always},
+    {"audio", is_empty},
+    {"cache_control", always},
+    {"created", always},
+    {"date", always},
+    {"function_call", is_empty},
+    {"id", always},
+    {"images", is_empty},
+    {"metadata", always},
+    {"provider_specific_fields", always},
+    {"refusal", always},
+    {"timestamp", always},
+    {"weight", always},
+};
+constexpr HarmlessKey kOfParts[] = {{"annotations", always}, {"cache_control", always}, {"id", always}};
+
 void add_once(const std::string& name, std::vector<std::string>* names) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
 }
 
+// What is left of an object once its keys are read: harmless, or an error. `of`: how the object is called in `ignored`.
+void take_rest(FieldReader& fields, std::span<const HarmlessKey> harmless, std::string_view of,
+               std::vector<std::string>* ignored) {
+  for (const HarmlessKey& key : harmless) {
+    const JsonValue* value = fields.take(key.name);
+    if (value == nullptr || is_empty(*value)) continue;
+    if (!key.is_harmless(*value)) {
+      return fields.fail(key.name, "is not supported: this model reads text only", "unsupported");
+    }
+    add_once(std::string(of) + "." + std::string(key.name), ignored);
+  }
+  if (const std::vector<std::string> rest = fields.rest(); !rest.empty()) {
+    fields.fail({.message = "\"" + rest.front() + "\" is no field that quire knows: leave it out",
+                 .param = rest.front(),
+                 .code = "unknown_field"});
+  }
+}
+
+// The text of a content part; nothing, and the error, where it is none.
+std::string_view part_text(FieldReader& part, std::vector<std::string>* ignored) {
+  const JsonValue* type = part.take("type");
+  const std::string* name = type == nullptr ? nullptr : type->as<std::string>();
+  if (name == nullptr) {
+    part.fail("type", "is missing: a part is {\"type\": \"text\", \"text\": TEXT}");
+    return {};
+  }
+  if (*name != "text" && *name != "refusal") {
+    part.fail("type", "is \"" + name->substr(0, 40) + "\"; this model reads text only", "unsupported");
+    return {};
+  }
+  const JsonValue* text = part.take(*name);
+  const std::string* words = text == nullptr ? nullptr : text->as<std::string>();
+  if (words == nullptr) {
+    part.fail(*name, "must be a string");
+    return {};
+  }
+  take_rest(part, kOfParts, "messages.content", ignored);
+  return *words;
+}
+
 // The texts of content parts, all of which must be text.
-std::vector<std::string_view> part_texts(const JsonValue::Array& parts, FieldReader& message) {
+std::vector<std::string_view> part_texts(const JsonValue::Array& parts, FieldReader& message,
+                                         std::vector<std::string>* ignored) {
   std::vector<std::string_view> texts;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const std::string where = "content[" + std::to_string(i) + "]";
-    const JsonValue* type = parts[i].find("type");
-    const std::string* type_name = type == nullptr ? nullptr : type->as<std::string>();
-    if (type_name == nullptr) {
-      message.fail(where, "must be an object with a \"type\"");
+    FieldReader part(parts[i], message.full_name("content[" + std::to_string(i) + "]."));
+    if (!part.error()) texts.push_back(part_text(part, ignored));
+    if (part.error()) {
+      message.fail(*part.error());
       return {};
     }
-    if (*type_name != "text" && *type_name != "refusal") {
-      message.fail(where, "is of type \"" + type_name->substr(0, 40) + "\"; this model reads text only", "unsupported");
-      return {};
-    }
-    const JsonValue* text = parts[i].find(*type_name);
-    const std::string* words = text == nullptr ? nullptr : text->as<std::string>();
-    if (words == nullptr) {
-      message.fail(where + "." + *type_name, "must be a string");
-      return {};
-    }
-    texts.push_back(*words);
   }
   return texts;
 }
@@ -66,9 +116,13 @@ std::string joined(const std::vector<std::string_view>& texts) {
   return text;
 }
 
-void write_parts(const std::vector<std::string_view>& texts, JsonWriter& out) {
+// `tag` goes behind the last.
+void write_parts(const std::vector<std::string_view>& texts, std::string_view tag, JsonWriter& out) {
   out.key("content").begin_array();
-  for (const std::string_view text : texts) out.begin_object().text("type", "text").text("text", text).end_object();
+  for (const std::string_view& text : texts) {
+    const bool last = &text == &texts.back();
+    out.begin_object().text("type", "text").text("text", std::string(text).append(last ? tag : "")).end_object();
+  }
   out.end_array();
 }
 
@@ -85,45 +139,60 @@ std::string take_role(FieldReader& message) {
   return *role == "developer" ? "system" : *role;
 }
 
-void write_message(FieldReader& message, JsonWriter& out, const MessagesInput& input) {
-  const std::string role = take_role(message);
-  out.begin_object().text("role", role);
+// `begun`: null, or the message is an answer to be continued.
+void write_content(const std::string& role, FieldReader& message, const MessagesInput& input, BegunAnswer* begun,
+                   JsonWriter& out) {
   const JsonValue* content = message.take("content");
-  const JsonValue* tool_calls = message.take("tool_calls");
+  const std::string_view tag = begun == nullptr ? std::string_view() : begun->tag;
+  if (begun != nullptr && role != "assistant") {
+    return message.fail("role", "is \"" + role + "\"; continue_final_message continues an answer of the assistant");
+  }
   if (content == nullptr) {
-    if (role != "assistant" || tool_calls == nullptr) message.fail("content", "is missing");
+    const JsonValue* tool_calls = message.take("tool_calls");
+    const bool says_something = role == "assistant" && tool_calls != nullptr && !is_empty(*tool_calls);
+    if (!says_something || begun != nullptr) return message.fail("content", "is missing");
     out.text("content", "");
   } else if (const auto* text = content->as<std::string>()) {
-    out.text("content", *text);
+    if (begun != nullptr) begun->words = *text;
+    out.text("content", std::string(*text).append(tag));
   } else if (const auto* parts = content->as<JsonValue::Array>()) {
-    const std::vector<std::string_view> texts = part_texts(*parts, message);
-    input.content_parts ? write_parts(texts, out) : void(out.text("content", joined(texts)));
+    const std::vector<std::string_view> texts = part_texts(*parts, message, input.ignored);
+    if (begun != nullptr && texts.empty()) return message.fail("content", "has no text to continue");
+    if (begun != nullptr) begun->words = texts.back();
+    input.content_parts ? write_parts(texts, tag, out) : void(out.text("content", joined(texts).append(tag)));
   } else {
     message.wrong_type("content", "a string or a list of parts", *content);
   }
+}
+
+void write_message(FieldReader& message, const MessagesInput& input, BegunAnswer* begun, JsonWriter& out) {
+  const std::string role = take_role(message);
+  out.begin_object().text("role", role);
+  write_content(role, message, input, begun, out);
   for (const std::string_view name : kPassedOn) {
-    const JsonValue* value = name == "tool_calls" ? tool_calls : message.take(name);
-    if (value != nullptr) out.key(name).value(*value);
-  }
-  for (const std::string_view name : kHarmless) {
     const JsonValue* value = message.take(name);
-    if (value != nullptr && !is_empty(*value)) add_once("messages." + std::string(name), input.ignored);
+    if (value == nullptr || is_empty(*value)) continue;
+    if (name == "tool_calls" && value->as<JsonValue::Array>() == nullptr) message.wrong_type(name, "a list", *value);
+    if (name != "tool_calls" && value->as<std::string>() == nullptr) message.wrong_type(name, "a string", *value);
+    out.key(name).value(*value);
   }
-  for (const std::string_view name : kEmptyOnly) {
-    const JsonValue* value = message.take(name);
-    if (value != nullptr && !is_empty(*value)) {
-      message.fail(name, "is not supported: this model reads text only", "unsupported");
-    }
-  }
+  take_rest(message, kOfMessages, "messages", input.ignored);
   out.end_object();
-  if (const std::vector<std::string> rest = message.rest(); !rest.empty() && !message.error()) {
-    message.fail({.message = "\"" + rest.front() + "\" is no field of a message that quire knows",
-                  .param = rest.front(),
-                  .code = "unknown_field"});
-  }
 }
 
 }  // namespace
+
+ChatEnd read_chat_end(FieldReader& fields) {
+  ChatEnd end;
+  end.continues = fields.boolean("continue_final_message").value_or(false);
+  const std::optional<bool> begins = fields.boolean("add_generation_prompt");
+  end.begins = begins.value_or(!end.continues);
+  if (end.continues && end.begins) {
+    fields.fail("continue_final_message",
+                "and add_generation_prompt cannot both be true: an answer goes on, or a new one begins");
+  }
+  return end;
+}
 
 std::variant<std::string, ApiError> normalize_messages(const MessagesInput& input) {
   const JsonValue& messages = input.messages;
@@ -139,7 +208,7 @@ std::variant<std::string, ApiError> normalize_messages(const MessagesInput& inpu
   writer.begin_array();
   for (size_t i = 0; i < list->size(); ++i) {
     FieldReader message((*list)[i], name + "[" + std::to_string(i) + "].");
-    if (!message.error()) write_message(message, writer, input);
+    if (!message.error()) write_message(message, input, i + 1 == list->size() ? input.begun : nullptr, writer);
     if (message.error()) return *message.error();
   }
   writer.end_array();

@@ -131,13 +131,18 @@ class CallParser {
 void CallParser::read_chat() {
   const JsonValue* messages = fields_.take("messages");
   if (messages == nullptr) return fields_.fail("messages", "is missing");
-  auto normalized = normalize_messages(
-      {.messages = *messages, .where = "messages", .content_parts = context_.content_parts, .ignored = &call_.ignored});
+  const ChatEnd end = read_chat_end(fields_);
+  if (end.continues) call_.begun.tag = new_tag();
+  auto normalized = normalize_messages({.messages = *messages,
+                                        .where = "messages",
+                                        .content_parts = context_.content_parts,
+                                        .ignored = &call_.ignored,
+                                        .begun = end.continues ? &call_.begun : nullptr});
   if (const auto* error = std::get_if<ApiError>(&normalized)) return fields_.fail(*error);
   call_.messages = std::get<std::string>(std::move(normalized));
 
   JsonWriter kwargs(&call_.template_kwargs);
-  kwargs.begin_object().boolean("add_generation_prompt", fields_.boolean("add_generation_prompt").value_or(true));
+  kwargs.begin_object().boolean("add_generation_prompt", end.begins);
   if (const JsonValue* given = fields_.take("chat_template_kwargs")) {
     const auto* members = given->as<JsonValue::Object>();
     if (members == nullptr) return fields_.wrong_type("chat_template_kwargs", "an object", *given);
@@ -145,8 +150,8 @@ void CallParser::read_chat() {
       return fields_.fail("chat_template_kwargs", "may hold " + std::to_string(kMaxTemplateKwargs) + " names at most");
     }
     for (const JsonMember& member : *members) {
-      if (member.key == "add_generation_prompt") {
-        return fields_.fail("chat_template_kwargs", "may not hold add_generation_prompt, which is a field of its own");
+      if (member.key == "add_generation_prompt" || member.key == "continue_final_message") {
+        return fields_.fail("chat_template_kwargs", "may not hold " + member.key + ", which is a field of its own");
       }
       kwargs.key(member.key).value(member.value);
     }

@@ -144,7 +144,15 @@ TEST_F(OpenaiRequestTest, TakesNumbersAsTheApiDoes) {
   EXPECT_EQ(call.request.sampling.min_tokens, 1);
   EXPECT_TRUE(accept(Api::kCompletions, R"({"prompt":"x","max_tokens":0})").prompt_only);
   EXPECT_TRUE(accept(Api::kChat, chat(R"("max_completion_tokens":0)")).prompt_only);
-  for (const char* field : {R"("max_tokens":3.5)", R"("n":1.5)", R"("seed":0.5)", R"("top_k":-2)", R"("top_p":-0.1)"}) {
+  EXPECT_EQ(std::get<std::vector<int32_t>>(accept(Api::kCompletions, R"({"prompt":[1.0,2]})").prompts.at(0)),
+            (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(refuse(Api::kChat, chat(R"("stop_token_ids":[1,2.5])")).message,
+            "\"stop_token_ids\" holds 2.5; it takes a list of whole numbers of 0 to 2147483647");
+  EXPECT_EQ(refuse(Api::kChat, chat(R"("temperature":{})")).message,
+            "\"temperature\" is an object; it takes a number of 0 to 1000");
+  for (const char* field :
+       {R"("n":1e-9)", R"("max_tokens":1e+300)", R"("max_tokens":18446744073709551615)", R"("seed":1e+300)",
+        R"("max_tokens":3.5)", R"("n":1.5)", R"("seed":0.5)", R"("top_k":-2)", R"("top_p":-0.1)"}) {
     const ApiError error = refuse(Api::kChat, chat(field));
     const std::string value = std::string(field).substr(std::string(field).find(':') + 1);
     EXPECT_NE(error.message.find(value), std::string::npos) << error.message;  // what was given, as it was given
@@ -167,6 +175,18 @@ TEST_F(OpenaiRequestTest, ListsWhatItLeavesOutOfAccount) {
   EXPECT_EQ(
       refuse(Api::kChat, R"({"messages":[{"role":"assistant","content":"x","function_call":{"name":"f"}}]})").param,
       "messages[0].function_call");
+  EXPECT_EQ(accept(Api::kChat,
+                   R"({"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"a":1}}]}]})")
+                .ignored,
+            std::vector<std::string>{"messages.content.cache_control"});
+  EXPECT_EQ(
+      refuse(Api::kChat, R"({"messages":[{"role":"user","content":[{"type":"text","text":"x","colour":1}]}]})").param,
+      "messages[0].content[0].colour");
+  EXPECT_EQ(refuse(Api::kChat, R"({"messages":[{"role":"user","content":"x","name":5}]})").param, "messages[0].name");
+  // Empty calls are none, for templates that only ask whether there are any.
+  EXPECT_EQ(
+      accept(Api::kChat, R"({"messages":[{"role":"assistant","content":"x","tool_calls":[],"name":"n"}]})").messages,
+      R"([{"role":"assistant","content":"x","name":"n"}])");
   EXPECT_EQ(refuse(Api::kChat, chat(R"("n":0)")).param, "n");  // what is known must still be right
 }
 

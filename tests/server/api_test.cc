@@ -77,6 +77,57 @@ TEST(Api, ScoresAnEchoedPrompt) {
   EXPECT_NE(empty.body.find(R"("finish_reason":"length")"), std::string::npos) << empty.body;
 }
 
+// Who asks for one token to score a prompt leaves out the last of the lists, whatever it is.
+TEST(Api, ListsTheTokenThatEndsACompletion) {
+  RunningServer server;
+  for (const char* stream : {"", R"("stream":true,)"}) {
+    const RawAnswer answer = server.ask(
+        post(kCompletions, "{" + std::string(stream) + R"("prompt":"eos=1","max_tokens":9,"echo":true,"logprobs":1})"));
+    EXPECT_EQ(occurrences(answer.body, "-0.5") > 0, true) << answer.body;
+    EXPECT_NE(answer.body.find("\"<|endoftext|>\"]"), std::string::npos) << answer.body;
+    EXPECT_EQ(answer.body.find("eos=1<"), std::string::npos) << "it is no text";
+  }
+  const RawAnswer chat =
+      server.ask(post(kChat, R"({"messages":[{"role":"user","content":"eos=2"}],"max_tokens":9,"logprobs":true})"));
+  EXPECT_EQ(occurrences(chat.body, "\"top_logprobs\":[]"), 2u) << chat.body;
+}
+
+TEST(Api, ContinuesTheFinalMessage) {
+  RunningServer server;
+  const std::string begun =
+      R"("messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"The sky is"}],"max_tokens":2)";
+  const RawAnswer answer = server.ask(post(kChat, R"({"continue_final_message":true,)" + begun + "}"));
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const std::vector<Request> seen = server.engine().seen_requests();
+  ASSERT_EQ(seen.size(), 1u);
+  const std::string prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nThe sky is";
+  EXPECT_EQ(server.engine().tokenizer().decode(seen[0].prompt, true), prompt);
+  const RawAnswer tokens = server.ask(post(
+      "/tokenize",
+      R"({"continue_final_message":true,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"The sky is"}]})"));
+  EXPECT_NE(tokens.body.find("{\"count\":" + std::to_string(seen[0].prompt.size()) + ","), std::string::npos)
+      << tokens.body;
+  const std::string last = R"("messages":[{"role":"user","content":"Hi"}])";
+  for (const std::string& bad :
+       {R"({"continue_final_message":true,"add_generation_prompt":true,)" + begun + "}",
+        R"({"continue_final_message":true,)" + last + "}",
+        R"({"continue_final_message":true,"messages":[{"role":"assistant","tool_calls":[{"id":"1"}]}]})" +
+            std::string(),
+        R"({"continue_final_message":1,)" + begun + "}",
+        R"({"chat_template_kwargs":{"continue_final_message":true},)" + begun + "}"}) {
+    EXPECT_EQ(server.ask(post(kChat, bad)).status, 400) << bad;
+  }
+}
+
+TEST(Api, TellsTheTokenizersSpecialTokens) {
+  RunningServer server;
+  const RawAnswer answer = server.ask(get("/tokenizer_info"));
+  EXPECT_EQ(answer.status, 200);
+  for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
+    EXPECT_NE(answer.body.find("\"" + std::string(name) + "\":"), std::string::npos) << answer.body;
+  }
+}
+
 TEST(Api, GivesLogprobsOfAChat) {
   RunningServer server;
   const RawAnswer answer =
@@ -282,13 +333,18 @@ TEST(Api, TakesASlashBehindThePath) {
   EXPECT_EQ(server.ask(get("/v1/models/")).status, 200);
   EXPECT_EQ(server.ask(post(std::string(kChat) + "/", "{\"max_tokens\":1," + kHello + "}")).status, 200);
   EXPECT_EQ(server.ask(get("/v1/models//")).status, 404);
+  EXPECT_EQ(server.ask(get("/v1/models/alias/")).status, 200);
+  EXPECT_EQ(server.ask(get("/health/")).status, 200);
+  const std::string id = between(server.ask(post(kCompletions, R"({"prompt":"x"})")).body, "\"id\":\"", "\"");
+  EXPECT_EQ(server.ask(get("/v1/requests/" + id + "/trace/")).status, 200);
 }
 
 TEST(Api, ShortensMaxTokensWhereToldTo) {
   ServerOptions options;
   options.clamp_max_tokens = true;
   RunningServer server({}, options);
-  server.ask(post(kCompletions, R"({"prompt":"abc","max_tokens":99999,"stop":"x"})"));
+  const RawAnswer answer = server.ask(post(kCompletions, R"({"prompt":"abc","max_tokens":99999,"stop":"x"})"));
+  EXPECT_NE(answer.head.find("X-Quire-Ignored: max_tokens\r\n"), std::string::npos) << answer.head;
   const std::vector<Request> seen = server.engine().seen_requests();
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].max_tokens, 4096 - 3);
@@ -320,6 +376,14 @@ TEST(Api, LetsAdmittedPagesRead) {
       EXPECT_EQ(refused.status, 403);
       EXPECT_TRUE(silent(refused));
     }
+    // What the transport refuses by itself.
+    EXPECT_TRUE(allows(server.ask(post(kChat, std::string(17 << 20, ' '), kLocal)), "http://localhost:5173"));
+    EXPECT_TRUE(
+        allows(server.ask(get("/v1/models", std::string(kLocal) + "Expect: a miracle\r\n")), "http://localhost:5173"));
+    EXPECT_TRUE(
+        allows(server.ask(get("/v1/models", std::string(kLocal) + "x-api-key: a\r\nAuthorization: Bearer a\r\n")),
+               "http://localhost:5173"));
+    EXPECT_TRUE(silent(server.ask(get("/v1/models", std::string(kFar) + "Expect: a miracle\r\n"))));
     const RawAnswer preflight =
         server.ask("OPTIONS " + std::string(kChat) + " HTTP/1.1\r\nHost: localhost\r\n" + kLocal +
                    "Access-Control-Request-Method: POST\r\n"
@@ -343,7 +407,7 @@ TEST(Api, LetsAdmittedPagesRead) {
               204);
   }
   ServerOptions options;
-  options.cors_origins = {"https://app.example"};
+  options.cors_origins = {"https://App.example:443"};
   RunningServer server({}, options);
   EXPECT_TRUE(allows(server.ask(get("/v1/models", kFar)), "https://app.example"));
   EXPECT_EQ(server.ask(get("/v1/models", "Origin: https://other.example\r\n")).status, 403);

@@ -231,6 +231,14 @@ void FakeEngine::emit_token(Live& live, size_t choice) const {
   const auto position = static_cast<size_t>(live.step);
   if (position >= text.size()) {
     live.finished[choice] = true;
+    if (live.finish_reasons[choice] == "stop" && live.stop_texts[choice].empty()) {
+      Event eos;
+      eos.choice = static_cast<int32_t>(choice);
+      eos.ids = {kEndOfText};
+      eos.ends_generation = true;
+      if (request.logprobs >= 0) eos.logprobs = {scored(kEndOfText, request.logprobs)};
+      live.on_event(std::move(eos));
+    }
     Event end;
     end.kind = Event::Kind::kChoiceFinished;
     end.choice = static_cast<int32_t>(choice);

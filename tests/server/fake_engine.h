@@ -2,7 +2,7 @@
 // request, on a thread of its own.
 //
 // A token is a byte; the answer's letters depend on the prompt, the seed (where the temperature is above 0) and the
-// position. Words in the prompt steer it: "eos=5" ends the answer after 5 tokens, "fail=5" fails the request there,
+// position. Words in the prompt steer it: "eos=5" ends the answer with an EOS token after 5 others, "fail=5" fails the request there,
 // "hang" never yields a token.
 #pragma once
 
