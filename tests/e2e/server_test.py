@@ -142,6 +142,53 @@ def test_streams_equal_whole_answers():
                 equal(logprobs[index], len(choice["logprobs"]["tokens" if "tokens" in choice["logprobs"] else "content"]), path)
 
 
+def test_numbers_as_clients_send_them():
+    with Server("--model", SMALL) as server:
+        for change in ({"seed": -1}, {"top_k": -1}, {"max_tokens": 3.0}, {"top_p": 0}, {"n": 1.0}):
+            status, _, answer = server.post("/v1/completions", PROMPT | change)
+            equal(status, 200, f"{change}: {answer}")
+        _, _, empty = server.post("/v1/completions", {"prompt": "Hi", "max_tokens": 0})
+        equal((empty["choices"][0]["text"], empty["choices"][0]["finish_reason"]), ("", "length"))
+        for name, given, shown in (("max_tokens", 3.5, "3.5"), ("n", 1e-9, "1e-09"), ("seed", 0.5, "0.5"), ("top_k", 2.5, "2.5")):
+            status, _, answer = server.post("/v1/completions", PROMPT | {name: given})
+            equal((status, answer["error"]["param"]), (400, name))
+            assert shown in answer["error"]["message"], answer
+
+
+def test_begun_answers():
+    with Server("--model", default_model()) as server:
+        messages = [{"role": "user", "content": "Count from one to five."}, {"role": "assistant", "content": "One, two,"}]
+        ask = {"messages": messages, "temperature": 0, "max_tokens": 4}
+        _, _, chat = server.post("/v1/chat/completions", ask | {"continue_final_message": True})
+        template = server.post("/tokenize", {"messages": messages[:1]})[2]["tokens"]
+        ids = template + server.post("/tokenize", {"prompt": "One, two,", "add_special_tokens": False})[2]["tokens"]
+        _, _, text = server.post("/v1/completions", {"prompt": ids, "temperature": 0, "max_tokens": 4})
+        equal(chat["choices"][0]["message"]["content"], text["choices"][0]["text"])
+        equal(server.post("/v1/chat/completions", ask | {"continue_final_message": True, "add_generation_prompt": True})[0], 400)
+
+
+def test_pages_of_other_ports():
+    page = {"Origin": "http://localhost:5173"}
+    far = {"Origin": "https://app.example"}
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    with Server("--model", SMALL) as server:
+        for method, path, body, headers in (("GET", "/v1/models", None, {}), ("GET", "/nowhere", None, {}),
+                                            ("POST", "/v1/completions", {}, {}), ("POST", "/v1/completions", PROMPT | {"stream": True}, {}),
+                                            ("OPTIONS", "/v1/chat/completions", None, asks)):
+            _, fields, _ = server.request(method, path, body, page | headers)
+            equal((fields.get("Access-Control-Allow-Origin"), "Origin" in fields.get("Vary", "")), (page["Origin"], True), f"{method} {path}")
+        status, fields, _ = server.request("GET", "/v1/models", headers=far)
+        equal((status, "Access-Control-Allow-Origin" in fields), (403, False), "a page of another site")
+    with Server("--model", SMALL, "--api-key", "k") as server:
+        status, fields, _ = server.request("GET", "/v1/models", headers=far)
+        equal((status, fields.get("Access-Control-Allow-Origin")), (401, far["Origin"]))
+        equal(server.request("GET", "/v1/models/", headers=far | {"x-api-key": "k"})[0], 200)
+    with Server("--model", SMALL, "--cors-origin", far["Origin"]) as server:
+        equal(server.request("GET", "/v1/models", headers=far)[0], 200)
+    for origin in ("*", "app.example", "https://app.example/"):
+        refuse("serve", "--model", SMALL, "--port", 0, "--cors-origin", origin, says="--cors-origin")
+
+
 def test_keys_and_metrics():
     with Server("--model", SMALL, "--host", "0.0.0.0", env=dict(os.environ, QUIRE_API_KEY="sk-test"), wait=False) as server:
         equal(server.get("/health")[0], 200)
