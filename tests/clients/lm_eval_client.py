@@ -51,7 +51,7 @@ def evaluate(task, text):
     data.write_text("".join(json.dumps({"context": context, "continuation": rest}) + "\n" for context, rest in PAIRS))
     (folder / "task.yaml").write_text(text.format(data=data))
     run = subprocess.run(
-        [Path(sys.executable).parent / "lm_eval", "--model", "local-completions", "--model_args",
+        [Path(sys.executable).parent / "lm_eval", "run", "--model", "local-completions", "--model_args",
          f"model={MODEL},base_url={BASE}/completions", "--tasks", task, "--include_path", folder, "--output_path",
          folder / "out", "--log_samples"],
         capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
