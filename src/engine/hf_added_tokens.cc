@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -60,6 +61,13 @@ class Table {
   int32_t vocabulary_ = 0;
   int32_t highest_ = -1;
 };
+
+bool same_flags(const AddedToken& a, const AddedToken& b) {
+  const auto parts = [](const AddedToken& t) {
+    return std::tie(t.text, t.special, t.normalized, t.lstrip, t.rstrip, t.single_word);
+  };
+  return parts(a) == parts(b);
+}
 
 // Tokens of one kind of mistake, for one remark.
 class Strays {
@@ -135,9 +143,16 @@ class Merger {
     std::set<std::string> names, known;
     for (const HfNamedToken& each : named_) names.insert(each.token.text);
     for (const AddedToken& token : chosen_) known.insert(token.text);
+    // One text may be named twice, by itself and with flags: then the later flags count.
+    std::vector<const HfNamedToken*> taken;
     for (const std::vector<HfNamedToken>* list : {&std::as_const(named_), &settings_.extra}) {
       for (const HfNamedToken& each : *list) {
-        if (table_.contains(each.token.text) || !known.insert(each.token.text).second) continue;
+        const auto is_same = [&](const HfNamedToken* other) {
+          return other->plain == each.plain && same_flags(other->token, each.token);
+        };
+        if (table_.contains(each.token.text) || known.contains(each.token.text)) continue;
+        if (std::ranges::any_of(taken, is_same)) continue;
+        taken.push_back(&each);
         chosen_.push_back(each.token);
         chosen_.back().id = -1;
       }

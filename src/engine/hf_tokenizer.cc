@@ -289,6 +289,7 @@ class Builder {
       }
     }
     if (settings_.has_extra) return;
+    settings_.extra.clear();
     for (const SentencepieceModel::Piece& piece : model.pieces) {
       if (piece.type != Type::kControl && (as_it_is || piece.type != Type::kUserDefined)) continue;
       HfNamedToken token;

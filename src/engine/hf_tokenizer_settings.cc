@@ -118,15 +118,16 @@ class Reader {
       const auto found = object.find(key);
       if (found == object.end() || found->is_null() || found->empty()) continue;
       QUIRE_RETURN_IF_ERROR(add_extra(*found, file + ": '" + key + "'"));
-      if (found->is_array()) return {};
+      if (found->is_array()) break;
     }
-    out_.has_extra =
-        out_.has_extra || object.contains("extra_special_tokens") || object.contains("additional_special_tokens");
+    const auto extra = object.find("extra_special_tokens");
+    const bool named = extra != object.end() && extra->is_object() && !extra->empty();
+    const bool lists = extra != object.end() || object.contains("additional_special_tokens");
+    out_.has_extra = out_.has_extra || (lists && !named);
     return {};
   }
 
   Status add_extra(const Json& value, const std::string& where) {
-    out_.has_extra = true;
     if (value.is_object()) {
       for (const auto& [name, token] : value.items()) QUIRE_RETURN_IF_ERROR(set_name(name, token, where));
       return {};

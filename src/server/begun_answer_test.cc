@@ -36,10 +36,11 @@ TEST(BegunAnswer, EndsWhereTransformersEndsIt) {
     for (const char* at = c.words; *at != 0; ++at) escaped += *at == '\n' ? "\\n" : std::string(1, *at);
     const auto chat_template = ChatTemplate::parse(c.chat_template);
     ASSERT_TRUE(chat_template.ok());
-    auto chat = chat_template->render({.messages = R"([{"role":"user","content":"Hi"},{"role":"assistant","content":")" +
-                                                   escaped + begun.tag + "\"}]",
-                                       .tools = {},
-                                       .kwargs = {}});
+    auto chat =
+        chat_template->render({.messages = R"([{"role":"user","content":"Hi"},{"role":"assistant","content":")" +
+                                           escaped + begun.tag + "\"}]",
+                               .tools = {},
+                               .kwargs = {}});
     ASSERT_TRUE(chat.ok());
     const Status status = end_behind(begun, &*chat);
     EXPECT_EQ(status.ok(), c.expected != nullptr) << status.message();

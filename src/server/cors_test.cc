@@ -25,10 +25,12 @@ TEST(Cors, ReadsOriginsAsBrowsersWriteThem) {
     ASSERT_TRUE(origin.ok()) << origin.status().message();
     EXPECT_EQ(*origin, c.origin);
   }
-  for (const char* bad : {"", "*", "app.example", "https://", "https://app.example/", "https://app.example/path",
-                          "https://*.example", "https://user@app.example", "https://app.example:", "https://app.example:x",
-                          "https://app.example:123456", "https://b\xC3\xBC" "cher.example", "https://a b", "://a",
-                          "https://[::1", "https://a\r\nX: y"}) {
+  for (const char* bad :
+       {"", "*", "app.example", "https://", "https://app.example/", "https://app.example/path", "https://*.example",
+        "https://user@app.example", "https://app.example:", "https://app.example:x", "https://app.example:123456",
+        "https://b\xC3\xBC"
+        "cher.example",
+        "https://a b", "://a", "https://[::1", "https://a\r\nX: y"}) {
     const auto origin = parse_origin(bad);
     EXPECT_FALSE(origin.ok()) << bad;
     EXPECT_NE(origin.status().message().find("--cors-origin"), std::string::npos);

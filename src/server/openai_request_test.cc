@@ -151,7 +151,7 @@ TEST_F(OpenaiRequestTest, TakesNumbersAsTheApiDoes) {
   EXPECT_EQ(refuse(Api::kChat, chat(R"("temperature":{})")).message,
             "\"temperature\" is an object; it takes a number of 0 to 1000");
   for (const char* field :
-       {R"("n":1e-9)", R"("max_tokens":1e+300)", R"("max_tokens":18446744073709551615)", R"("seed":1e+300)",
+       {R"("n":1e-09)", R"("max_tokens":1e+300)", R"("max_tokens":18446744073709551615)", R"("seed":1e+300)",
         R"("max_tokens":3.5)", R"("n":1.5)", R"("seed":0.5)", R"("top_k":-2)", R"("top_p":-0.1)"}) {
     const ApiError error = refuse(Api::kChat, chat(field));
     const std::string value = std::string(field).substr(std::string(field).find(':') + 1);
