@@ -53,7 +53,7 @@ class Browser:
 
     def visit(self, host, server, key=""):
         """What a page of http://HOST:PORT finds."""
-        with tempfile.TemporaryDirectory() as profile:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:  # its processes may still write
             process = subprocess.Popen(
                 [self.program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                  "--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}",

@@ -1,5 +1,6 @@
 """The command-line program `llm`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from client import BASE, FOLDER, KEY, MODEL, QUESTION, main, said
 
 os.environ["LLM_USER_PATH"] = FOLDER
 Path(FOLDER, "extra-openai-models.yaml").write_text(f"""
-- {{model_id: quire, model_name: {MODEL}, api_base: "{BASE}"}}
-- {{model_id: quire-text, model_name: {MODEL}, api_base: "{BASE}", completion: true}}
+- {{model_id: quire, model_name: {MODEL}, api_base: "{BASE}", api_key_name: quire}}
+- {{model_id: quire-text, model_name: {MODEL}, api_base: "{BASE}", completion: true, api_key_name: quire}}
 """)
+# What `llm keys set quire` writes. Without api_key_name, llm sends no key of its user to an api_base, --key or not.
+Path(FOLDER, "keys.json").write_text(json.dumps({"quire": KEY}))
 
 
 def llm(*arguments):
@@ -23,18 +26,18 @@ def llm(*arguments):
 
 def chat():
     """chat, and the conversation continued"""
-    said(llm("-m", "quire", "--key", KEY, "-s", "Be brief.", "-o", "max_tokens", "8", "--no-stream", QUESTION))
-    said(llm("-c", "--key", KEY, "-o", "max_tokens", "8", "--no-stream", "Another."))
+    said(llm("-m", "quire", "-s", "Be brief.", "-o", "max_tokens", "8", "--no-stream", QUESTION))
+    said(llm("-c", "-o", "max_tokens", "8", "--no-stream", "Another."))
 
 
 def stream():
     """streams"""
-    said(llm("-m", "quire", "--key", KEY, "-o", "max_tokens", "8", QUESTION))
+    said(llm("-m", "quire", "-o", "max_tokens", "8", QUESTION))
 
 
 def completions():
     """completions"""
-    said(llm("-m", "quire-text", "--key", KEY, "-o", "max_tokens", "8", "One, two,"))
+    said(llm("-m", "quire-text", "-o", "max_tokens", "8", "One, two,"))
 
 
 main(chat, stream, completions)
