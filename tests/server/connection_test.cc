@@ -185,8 +185,8 @@ TEST(Connection, NoticesLeavingBehindAPipelinedRequest) {
 }
 
 TEST(Connection, DropsClientsThatDoNotRead) {
-  // So many tokens, each after a pause, that the answer is not over before anybody notices.
-  RunningServer server({.context = 1 << 20, .step_time = std::chrono::microseconds(20)},
+  // An answer that goes on for 20 s at least, at a rate that a busy machine keeps up too.
+  RunningServer server({.context = 1 << 20, .step_time = std::chrono::milliseconds(5), .steps_at_a_time = 256},
                        with_limits([](HttpLimits& limits) { limits.unsent_bytes = 64 << 10; }));
   RawClient client(server.port());
   // Otherwise the kernel takes megabytes for the client, which a busy machine needs long to write.

@@ -181,6 +181,7 @@ Result<std::string> FakeEngine::trace_json(std::string_view request_id, uint64_t
 
 void FakeEngine::run() {
   std::unique_lock lock(mutex_);
+  int64_t steps = 0;
   while (!ending_) {
     const bool works = std::any_of(live_.begin(), live_.end(),
                                    [](const auto& entry) { return !entry.second->hangs || entry.second->cancelled; });
@@ -189,6 +190,7 @@ void FakeEngine::run() {
       continue;
     }
     for (auto it = live_.begin(); it != live_.end();) it = step(*it->second) ? live_.erase(it) : std::next(it);
+    if (++steps % options_.steps_at_a_time != 0) continue;
     if (options_.step_time.count() > 0) changed_.wait_for(lock, options_.step_time, [this] { return ending_; });
     lock.unlock();
     std::this_thread::yield();

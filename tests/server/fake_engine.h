@@ -25,6 +25,8 @@ struct FakeEngineOptions {
   int64_t context = 4096;
   size_t max_requests = 1024;              // more are refused: the queue is full
   std::chrono::microseconds step_time{0};  // pause between steps
+  // Steps without a pause, or a yield, which beside busy programs costs as much as a pause.
+  int64_t steps_at_a_time = 1;
   bool has_template = true;
   int64_t request_bytes = 256 << 20;  // that the memory plan leaves requests
   Engine::State state = Engine::State::kReady;
