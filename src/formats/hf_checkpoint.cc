@@ -15,6 +15,7 @@
 #include "formats/hf_weights.h"
 #include "formats/messages.h"
 #include "formats/tensor_schema.h"
+#include "formats/text_file.h"
 
 namespace quire {
 namespace {
@@ -78,7 +79,7 @@ class HfCheckpoint final : public Checkpoint {
     for (const Document& each : kDocuments) {
       const std::string path = path_ + "/" + std::string(each.name);
       if (!exists(path)) continue;
-      QUIRE_ASSIGN_OR_RETURN(std::string text, read_hf_text(path, each.max_bytes));
+      QUIRE_ASSIGN_OR_RETURN(std::string text, read_text_file(path, each.max_bytes));
       documents_.emplace(each.name, std::move(text));
     }
     return {};

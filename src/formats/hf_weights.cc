@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "formats/git_lfs.h"
 #include "formats/messages.h"
 #include "formats/safetensors_index.h"
+#include "formats/text_file.h"
 
 namespace quire {
 namespace {
@@ -114,7 +114,7 @@ Result<std::vector<SafetensorsFile>> open_files(const std::string& directory, co
 }
 
 Result<std::vector<SafetensorsFile>> open_indexed(const std::string& directory, const std::string& index_path) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_hf_text(index_path, kMaxIndexBytes));
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_text_file(index_path, kMaxIndexBytes));
   QUIRE_ASSIGN_OR_RETURN(const SafetensorsIndex index, parse_safetensors_index(text, index_path));
   std::set<std::string> names;
   for (const auto& [tensor, name] : index) names.insert(name);
@@ -139,19 +139,6 @@ Result<std::vector<SafetensorsFile>> open_indexed(const std::string& directory, 
 }
 
 }  // namespace
-
-Result<std::string> read_hf_text(const std::string& path, size_t max_bytes) {
-  QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  const std::span<const std::byte> bytes = file.bytes();
-  if (bytes.size() > max_bytes) {
-    return out_of_range(path + ": has " + std::to_string(bytes.size()) + " bytes; at most " +
-                        std::to_string(max_bytes) + " are read");
-  }
-  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  QUIRE_RETURN_IF_ERROR(file.unchanged());
-  QUIRE_RETURN_IF_ERROR(refuse_git_lfs_pointer(std::as_bytes(std::span(text)), path));
-  return text;
-}
 
 bool has_hf_weights(const std::string& directory) {
   return exists(directory + "/" + std::string(kWeightsIndexFile)) || !candidates(directory).empty();

@@ -22,7 +22,4 @@ Result<std::vector<SafetensorsFile>> open_hf_weights(const std::string& director
 // Whether the directory has files of which open_hf_weights() would take one.
 bool has_hf_weights(const std::string& directory);
 
-// The bytes of a text file, at most `max_bytes`.
-Result<std::string> read_hf_text(const std::string& path, size_t max_bytes);
-
 }  // namespace quire
