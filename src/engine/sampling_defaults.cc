@@ -38,8 +38,9 @@ Status set_ends(const Options& options, Request& request) {
   QUIRE_ASSIGN_OR_RETURN(request.stop, StopTexts::create(options.stop));
   request.stop_token_ids.assign(options.stop_token_ids.begin(), options.stop_token_ids.end());
   std::ranges::sort(request.stop_token_ids);
-  const auto twice = std::ranges::unique(request.stop_token_ids);
-  request.stop_token_ids.erase(twice.begin(), twice.end());
+  // std::ranges::unique of GCC 12 does not compile with Clang 14, which Debian 12 has.
+  const auto twice = std::unique(request.stop_token_ids.begin(), request.stop_token_ids.end());
+  request.stop_token_ids.erase(twice, request.stop_token_ids.end());
   request.ignore_eos = options.ignore_eos;
   return {};
 }
