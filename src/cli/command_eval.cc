@@ -148,7 +148,7 @@ Status load(EvalSubject& subject, int64_t window) {
   const std::string what = "loading " + model_name_of(subject.options().model_path);
   QUIRE_RETURN_IF_ERROR(subject.load(window, [&](double fraction) { line.show(what, fraction); }));
   line.clear();
-  note_remarks(subject.checkpoint(), subject.tokenizer());
+  note_remarks(subject.checkpoint(), &subject.tokenizer());
   for (const std::string& text : subject.load_notes()) note(text);
   return {};
 }

@@ -194,7 +194,8 @@ Status command_quantize(const Invocation& invocation) {
                   std::to_string(options.calibration_sequences) + " x " + std::to_string(options.calibration_length) +
                   " damp " + std::to_string(options.damp) + "\n" + device->sizes().kernel_name(DType::kQ4_0) + "\n",
       .out = out};
-  for (const std::string& remark : checkpoint->remarks()) note("note: " + remark);
+  const auto tokenizer = load_tokenizer(*checkpoint);
+  note_remarks(*checkpoint, tokenizer.ok() ? tokenizer->get() : nullptr);
   note(target.description + ", on " + device->sizes().description());
   const Clock::time_point start = Clock::now();
   QuantizeOutcome outcome;

@@ -188,7 +188,7 @@ Status command_serve(const Invocation& invocation) {
     if (!near.ok()) note("warning: " + near.message());
   }
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(running));
-  note_remarks(engine->checkpoint(), engine->tokenizer());
+  note_remarks(engine->checkpoint(), &engine->tokenizer());
   print_plan(engine->plan(), serving.request_bytes > 0 ? serving.request_bytes : engine->plan().request_bytes);
   print_welcome(*server, serving, engine->chat_template() != nullptr);
   MemoryReserve::install(kReserveBytes);

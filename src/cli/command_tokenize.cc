@@ -31,7 +31,7 @@ Status command_tokenize(const Invocation& invocation) {
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, load_tokenizer(*checkpoint));
-  note_remarks(*checkpoint, *tokenizer);
+  note_remarks(*checkpoint, tokenizer.get());
   if (options.jsonl) {
     return answer_lines([&](JsonRequest& request) { return answer(*tokenizer, options, request); });
   }

@@ -25,7 +25,7 @@ int64_t decoded_tokens(const RequestTimings& timings) { return timings.generated
 Result<std::unique_ptr<Generator>> open_generator(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator, Generator::open(model_options(options, path)));
-  note_remarks(generator->checkpoint(), generator->tokenizer());
+  note_remarks(generator->checkpoint(), &generator->tokenizer());
   return generator;
 }
 

@@ -73,9 +73,10 @@ Result<std::string> pull_with_progress(const Options& options, const std::string
   return pulled_path(*entry, folder);
 }
 
-void note_remarks(const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
+void note_remarks(const Checkpoint& checkpoint, const Tokenizer* tokenizer) {
   for (const std::string& remark : checkpoint.remarks()) note("note: " + remark);
-  for (const std::string& remark : tokenizer.remarks()) note("note: " + remark);
+  if (tokenizer == nullptr) return;
+  for (const std::string& remark : tokenizer->remarks()) note("note: " + remark);
 }
 
 Result<std::string> find_local_model(const Options& options) {

@@ -23,8 +23,9 @@ Result<std::string> find_local_model(const Options& options);
 
 ModelOptions model_options(const Options& options, std::string path);
 
-// Says on standard error how the files were read where they leave a choice (Checkpoint::remarks).
-void note_remarks(const Checkpoint& checkpoint, const Tokenizer& tokenizer);
+// Says on standard error how the files were read where they leave a choice (Checkpoint::remarks). `tokenizer` may be
+// null.
+void note_remarks(const Checkpoint& checkpoint, const Tokenizer* tokenizer);
 
 // Pulls a model of the catalogue, with progress on standard error where that is a terminal. Ctrl-C cancels. Returns the
 // path of the file.
