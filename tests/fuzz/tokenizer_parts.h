@@ -1,6 +1,7 @@
 // What the targets of tokenizers share: whether a tokenizer made from another gives the same ids and bytes.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -46,6 +47,9 @@ inline void require_same(const Checkpoint& original, const Checkpoint& converted
       const EncodeOptions options{.add_special = special, .parse_special = special};
       const auto expected = (*before)->encode(text, options), got = (*after)->encode(text, options);
       if (!expected.ok()) continue;
+      // Tokens that the embedding has no row for are left out of a GGUF file.
+      const auto no_row = [&](int32_t id) { return id >= (*after)->vocab_size(); };
+      if (std::any_of(expected->begin(), expected->end(), no_row)) continue;
       fuzz_require(got.ok() && *got == *expected, std::string("the same ids for '") + text + "'");
       fuzz_require((*before)->decode(*expected, true) == (*after)->decode(*got, true), "the same text again");
     }

@@ -1,8 +1,9 @@
 // Any tokenizer documents of a Hugging Face directory, converted to GGUF's keys: an error, or the same tokenizer, which
 // becomes documents again.
 //
-// Input: the number of rows of the embedding, tokenizer.json, tokenizer_config.json and special_tokens_map.json, with "---"
-// between them.
+// Input: the number of rows of the embedding, tokenizer.json, tokenizer_config.json, special_tokens_map.json,
+// config.json, added_tokens.json, vocab.json, merges.txt and tokenizer.model (which runs to the end), with "---" between
+// them.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -33,9 +34,17 @@ void convert(MetaCheckpoint& hf) {
 }  // namespace quire
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  const auto parts = quire::split_documents({reinterpret_cast<const char*>(bytes), size}, 4);
+  const char* names[] = {nullptr,
+                         "tokenizer.json",
+                         "tokenizer_config.json",
+                         "special_tokens_map.json",
+                         "config.json",
+                         "added_tokens.json",
+                         "vocab.json",
+                         "merges.txt",
+                         "tokenizer.model"};
+  const auto parts = quire::split_documents({reinterpret_cast<const char*>(bytes), size}, std::size(names));
   std::map<std::string, std::string, std::less<>> documents;
-  const char* names[] = {nullptr, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"};
   for (size_t i = 1; i < std::size(names); ++i) {
     if (!parts[i].empty()) documents[names[i]] = parts[i];
   }
