@@ -62,26 +62,28 @@ class Table {
   int32_t highest_ = -1;
 };
 
-bool same_flags(const AddedToken& a, const AddedToken& b) {
-  const auto parts = [](const AddedToken& t) {
-    return std::tie(t.text, t.special, t.normalized, t.lstrip, t.rstrip, t.single_word);
-  };
-  return parts(a) == parts(b);
+// What tells two ways of naming a special token apart.
+auto identity(const HfNamedToken& named) {
+  const AddedToken& t = named.token;
+  return std::tuple(t.text, named.plain, t.special, t.normalized, t.lstrip, t.rstrip, t.single_word);
 }
 
 // Tokens of one kind of mistake, for one remark.
 class Strays {
  public:
   void add(const std::string& what) {
-    if (count_ < 3) list_ += (list_.empty() ? "" : ", ") + what;
+    if (count_ < kShown) list_ += (list_.empty() ? "" : ", ") + what;
     ++count_;
   }
-  void report(const std::string& before, const std::string& after, std::vector<std::string>* remarks) const {
+  void report(const std::string& what, std::vector<std::string>* remarks) const {
     if (count_ == 0) return;
-    remarks->push_back(before + list_ + (count_ > 3 ? " and " + std::to_string(count_ - 3) + " more" : "") + after);
+    remarks->push_back(what + ": " + list_ +
+                       (count_ > kShown ? " and " + std::to_string(count_ - kShown) + " more" : ""));
   }
 
  private:
+  static constexpr int64_t kShown = 3;
+
   std::string list_;
   int64_t count_ = 0;
 };
@@ -132,9 +134,10 @@ class Merger {
   // The names that count, with the flags that a list gives their texts.
   void choose_names() {
     named_ = hf_named_tokens(input_.tokenizer_class, settings_);
+    std::unordered_map<std::string_view, const AddedToken*> listed;
+    for (const AddedToken& token : chosen_) listed[token.text] = &token;
     for (HfNamedToken& each : named_) {
-      const auto listed = std::ranges::find(chosen_, each.token.text, &AddedToken::text);
-      if (listed != chosen_.end()) each.token = *listed;
+      if (const auto found = listed.find(each.token.text); found != listed.end()) each.token = *found->second;
       each.token.id = -1;
     }
   }
@@ -144,15 +147,11 @@ class Merger {
     for (const HfNamedToken& each : named_) names.insert(each.token.text);
     for (const AddedToken& token : chosen_) known.insert(token.text);
     // One text may be named twice, by itself and with flags: then the later flags count.
-    std::vector<const HfNamedToken*> taken;
+    std::set<decltype(identity(HfNamedToken()))> taken;
     for (const std::vector<HfNamedToken>* list : {&std::as_const(named_), &settings_.extra}) {
       for (const HfNamedToken& each : *list) {
-        const auto is_same = [&](const HfNamedToken* other) {
-          return other->plain == each.plain && same_flags(other->token, each.token);
-        };
         if (table_.contains(each.token.text) || known.contains(each.token.text)) continue;
-        if (std::ranges::any_of(taken, is_same)) continue;
-        taken.push_back(&each);
+        if (!taken.insert(identity(each)).second) continue;
         chosen_.push_back(each.token);
         chosen_.back().id = -1;
       }
@@ -179,14 +178,14 @@ class Merger {
   }
 
   void report() {
-    moved_.report("the ids of added tokens come from counting, not from the files that name them: ", "", &remarks_);
+    moved_.report("the ids of added tokens come from counting, not from the files that name them", &remarks_);
     Strays lost;
     for (const AddedToken& token : own_) {
       if (!table_.contains(token.text)) lost.add("'" + token.text + "'");
     }
     lost.report("tokenizer.json adds tokens that tokenizer_config.json's added_tokens_decoder, which " +
-                    std::string(hf_class_name(input_.tokenizer_class)) + " goes by, does not list; they are text: ",
-                "", &remarks_);
+                    std::string(hf_class_name(input_.tokenizer_class)) + " goes by, does not list; they are text",
+                &remarks_);
   }
 
   const HfAddedTokenInput& input_;

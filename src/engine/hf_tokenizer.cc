@@ -1,6 +1,8 @@
 #include "engine/hf_tokenizer.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
 #include <utility>
 
 #include "engine/hf_added_tokens.h"
@@ -9,6 +11,7 @@
 #include "engine/hf_tokenizer_reader.h"
 #include "engine/hf_tokenizer_settings.h"
 #include "engine/sentencepiece_model.h"
+#include "text/utf8.h"
 
 namespace quire {
 namespace {
@@ -71,26 +74,6 @@ Status read_merges(const HfTokenizerParts& parts, TokenizerSpec* spec) {
   return {};
 }
 
-// Puts `text` into JSON as a string.
-void append_json_string(std::string_view text, std::string* out) {
-  constexpr char kHex[] = "0123456789abcdef";
-  *out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      *out += '\\';
-      *out += c;
-    } else if (byte < 0x20) {
-      *out += "\\u00";
-      *out += kHex[byte >> 4];
-      *out += kHex[byte & 15];
-    } else {
-      *out += c;
-    }
-  }
-  *out += '"';
-}
-
 // vocab.json and merges.txt as the model of a tokenizer.json, which has one reader.
 Result<std::string> as_tokenizer_json(const std::string& vocab, std::string_view merges) {
   std::string text = R"({"model":{"type":"BPE","merges":[)";
@@ -104,8 +87,8 @@ Result<std::string> as_tokenizer_json(const std::string& vocab, std::string_view
     if (line.find(' ') == std::string_view::npos) {
       return corrupt("merges.txt: '" + std::string(line.substr(0, 40)) + "' is no pair of tokens");
     }
-    if (!std::exchange(first, false)) text += ',';
-    append_json_string(line, &text);
+    if (!is_valid_utf8(line)) return corrupt("merges.txt: is not UTF-8");
+    text += (std::exchange(first, false) ? "" : ",") + nlohmann::json(line).dump();
   }
   return text + R"(],"vocab":)" + vocab + "}}";
 }
@@ -260,15 +243,23 @@ class Builder {
     return {};
   }
 
-  // Placeholders of the model bear the names that added_tokens_decoder gives their ids, unless another piece has it.
+  // Pieces that only keep a place bear the names that added_tokens_decoder gives their ids, unless another piece has it.
   void rename_pieces(SentencepieceModel* model) {
-    for (AddedToken& token : settings_.listed) {
-      if (model->adds_dummy_prefix) token.normalized = false;
+    for (AddedToken& token : settings_.listed) token.normalized = token.normalized && !model->adds_dummy_prefix;
+    if (!settings_.has_decoder) return;
+    std::unordered_set<std::string> kept;  // texts of pieces that are not renamed
+    size_t next = 0;                       // of the list, which is in the order of ids
+    for (size_t id = 0; id < model->pieces.size(); ++id) {
+      const bool named = next < settings_.listed.size() && static_cast<size_t>(settings_.listed[next].id) == id;
+      if (named) {
+        ++next;
+      } else {
+        kept.insert(model->pieces[id].text);
+      }
+    }
+    for (const AddedToken& token : settings_.listed) {
       const auto id = static_cast<size_t>(token.id);
-      if (!settings_.has_decoder || id >= model->pieces.size()) continue;
-      const bool taken =
-          std::ranges::find(model->pieces, token.text, &SentencepieceModel::Piece::text) != model->pieces.end();
-      if (!taken) model->pieces[id].text = token.text;
+      if (id < model->pieces.size() && !kept.contains(token.text)) model->pieces[id].text = token.text;
     }
   }
 

@@ -32,7 +32,7 @@ struct HfTokenizerSettings {
   std::vector<HfNamedToken> named;         // the usual names first, in transformers' order
   std::vector<std::string> unset;          // usual names whose value is null: no default either
   std::vector<HfNamedToken> extra;         // extra_special_tokens without names (their `name` is empty)
-  bool has_extra = false;                  // a list is there, even if empty: a model file's own tokens give way to it
+  bool has_extra = false;                  // extra_special_tokens is a list, even if empty: a model file has no say
   std::vector<AddedToken> listed;          // added_tokens_decoder or added_tokens.json, by id
   bool has_decoder = false;                // tokenizer_config.json has added_tokens_decoder
   std::optional<bool> adds_bos, adds_eos;  // add_bos_token, add_eos_token

@@ -215,6 +215,9 @@ TEST(HfTokenizer, RefusesWhatIsNotJson) {
   EXPECT_EQ(load_tokenizer(MetaCheckpoint(Documents{{"config.json", "{}"}})).status().code(), StatusCode::kNotFound);
   const Documents bad_config = {{"tokenizer.json", text}, {"tokenizer_config.json", "[]"}};
   EXPECT_EQ(load_tokenizer(MetaCheckpoint(bad_config)).status().code(), StatusCode::kCorrupt);
+  const Documents twice = {{"tokenizer.json", text},
+                           {"tokenizer_config.json", R"({"eos_token": "a", "eos_token": "b"})"}};
+  EXPECT_NE(load_tokenizer(MetaCheckpoint(twice)).status().message().find("\"eos_token\" twice"), std::string::npos);
 }
 
 TEST(HfTokenizer, FindsTheChatTemplate) {
@@ -245,6 +248,22 @@ TEST(HfTokenizer, NamesSpecialTokensForTemplates) {
   ASSERT_TRUE(more.ok());
   EXPECT_EQ(*more,
             (std::vector<std::pair<std::string, std::string>>{{"image_token", "<img>"}, {"boi_token", "<boi>"}}));
+}
+
+// As transformers 5.24: tokenizer_config.json decides on names that are not usual, an object in it on its other keys,
+// and a name keeps the place where it first came.
+TEST(HfTokenizer, NamesOfTwoFilesKeepTheirPlaces) {
+  const MetaCheckpoint both(
+      Documents{{"tokenizer.json", minimal().dump()},
+                {"tokenizer_config.json",
+                 R"({"image_token": "<i>", "audio_token": "<a>", "extra_special_tokens": {"image_token": "<i2>"}})"},
+                {"special_tokens_map.json", R"({"video_token": "<v>", "image_token": "<x>", "bos_token": "<b>"})"}});
+  const auto texts = special_token_texts(both);
+  ASSERT_TRUE(texts.ok());
+  EXPECT_EQ(*texts,
+            (std::vector<std::pair<std::string, std::string>>{
+                {"bos_token", "<b>"}, {"video_token", "<v>"}, {"image_token", "<i2>"}, {"audio_token", "<a>"}}));
+  EXPECT_EQ(ids(both, "<b><v><i2><a><x>", {.parse_special = true}), (Ids{5, 6, 7, 8}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A JSON document of a request, the body of one over HTTP or a line of --jsonl, read strictly.
+// A JSON document of a request (the body of one over HTTP, a line of --jsonl) or of a checkpoint, read strictly.
 //
 // Refused: what is not RFC 8259 (NaN, comments, trailing text, bad UTF-8), numbers beyond double, an object that names a
 // key twice, nesting beyond kMaxDepth, more than kMaxValues values. So memory stays in proportion to the text, and

@@ -22,6 +22,7 @@ import logging
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -209,7 +210,9 @@ def edit_names(case):
 
 
 def edit_extra(case):
-    config, rng = case.json("tokenizer_config.json"), case.rng
+    rng = case.rng
+    file = rng.choice(["tokenizer_config.json", "tokenizer_config.json", "special_tokens_map.json"])
+    config = case.json(file)
     choice = rng.randrange(4)
     if choice == 0:
         config["extra_special_tokens"] = {"boi_token": "<boi>", "image_token": rng.choice(TOKENS)}
@@ -219,7 +222,7 @@ def edit_extra(case):
         config["additional_special_tokens"] = rng.sample(TOKENS, 2)
     else:
         config["additional_special_tokens"] = [dict(token(rng, rng.choice(TOKENS)), __type="AddedToken")]
-    return f"extra {choice}"
+    return f"{file} extra {choice}"
 
 
 def edit_flags(case):
@@ -265,6 +268,13 @@ def edit_post_processor(case):
     return "no post_processor"
 
 
+def user_defined_piece(text):
+    """One more piece of a SentencePiece model, as its protocol buffer is written."""
+    words = text.encode()
+    fields = b"\x0a" + bytes([len(words)]) + words + b"\x15" + struct.pack("<f", 0.0) + b"\x18\x04"
+    return b"\x0a" + bytes([len(fields)]) + fields
+
+
 def edit_form(case):
     """Leaves the tokenizer in an older form."""
     rng = case.rng
@@ -272,6 +282,9 @@ def edit_form(case):
     if (case.folder / "tokenizer.model").exists():
         case.remove("tokenizer.json")
         config["tokenizer_class"] = rng.choice(["LlamaTokenizer", "LlamaTokenizerFast", "PreTrainedTokenizerFast"])
+        if rng.random() < 0.5:
+            with open(case.folder / "tokenizer.model", "ab") as model:
+                model.write(user_defined_piece("<a b>") + user_defined_piece("hat s"))
         return "tokenizer.model"
     model = case.json("tokenizer.json")["model"]
     (case.folder / "vocab.json").write_text(json.dumps(model["vocab"]))
