@@ -111,10 +111,13 @@ def quire_single(model: Path, figures: list[str], setup: Setup) -> Figures:
         kind, size = figure.split(":")
         timings = answer["timings"]
         wanted = (max(1, int(size)), 1 if kind == "prefill" else setup.tokens + 1)
-        if (timings["prompt_tokens"] - timings.get("cached_tokens", 0), timings["generated_tokens"]) != wanted:
+        if "prompt_n" not in timings:  # a build before these names
+            timings = {"prompt_n": timings["prompt_tokens"] - timings["cached_tokens"], "prompt_ms": timings["prefill_ms"],
+                       "predicted_n": timings["generated_tokens"], "predicted_ms": timings["decode_ms"]}
+        if (timings["prompt_n"], timings["predicted_n"]) != wanted:
             raise RunError(f"{figure}: wanted {wanted} tokens, got {timings}")
-        # decode_ms runs from the first generated token to the last.
-        tokens, ms = (int(size), timings["prefill_ms"]) if kind == "prefill" else (setup.tokens, timings["decode_ms"])
+        # predicted_ms runs from the first generated token to the last.
+        tokens, ms = (int(size), timings["prompt_ms"]) if kind == "prefill" else (setup.tokens, timings["predicted_ms"])
         result[figure] = 1e3 * tokens / ms
     return result
 

@@ -5,7 +5,7 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kHasContext = kRun | kInspect | kTokenize | kTemplate | kScore | kServe | kBench;
-constexpr uint32_t kWithModel = kHasContext | kEval;
+constexpr uint32_t kWithModel = kHasContext | kEval | kDoctor;
 constexpr uint32_t kComputes = kRun | kScore | kServe | kBench | kEval;
 constexpr uint32_t kGenerates = kRun | kServe;
 
@@ -27,11 +27,11 @@ std::vector<OptionRow> model_rows() {
        .commands = kWithModel,
        .section = kModelSection,
        .value_name = "MODEL",
-       .help = "a name of the catalogue (`quire pull` lists it), a GGUF file, or a directory with config.json",
+       .help = "a name (`quire list` and `quire pull` show them), a GGUF file, or a directory with config.json",
        .in_environment = true},
       {.name = "cache",
        .member = &Options::cache,
-       .commands = kWithModel | kPull | kQuantize,
+       .commands = kWithModel | kPull | kQuantize | kList | kRemove,
        .section = kModelSection,
        .value_name = "DIR",
        .help = "folder that pulled models are kept in, under models/",
@@ -634,7 +634,7 @@ std::vector<OptionRow> server_rows() {
        .help = "go on, with a warning, where --max-kl is not met"},
       {.name = "host",
        .member = &Options::host,
-       .commands = kServe,
+       .commands = kServe | kDoctor,
        .section = kServerSection,
        .value_name = "ADDRESS",
        .help = "address to listen on; one that others can reach wants --api-key or --insecure. unix:PATH: a "
@@ -648,7 +648,7 @@ std::vector<OptionRow> server_rows() {
        .help = "permissions of the socket of --host unix:PATH, in octal"},
       {.name = "port",
        .member = &Options::port,
-       .commands = kServe,
+       .commands = kServe | kDoctor,
        .section = kServerSection,
        .value_name = "N",
        .help = "port to listen on; 0: any free one",
@@ -767,8 +767,9 @@ std::vector<OptionRow> server_rows() {
        .commands = kServe,
        .section = kServerSection,
        .value_name = "FILE",
-       .help =
-           "where a JSON line for each request goes; -: standard error, none: nowhere. SIGHUP and SIGUSR1 open it anew",
+       .help = "where a line for each request goes, as JSON unless that is a terminal; -: standard error, none: "
+               "nowhere. SIGHUP "
+               "and SIGUSR1 open it anew",
        .in_environment = true},
   };
 }
@@ -838,6 +839,14 @@ std::vector<OptionRow> input_rows() {
        .value_name = "TEXT",
        .help = "system message put before the conversation",
        .unset_text = "none"},
+      {.name = "history",
+       .member = &Options::history,
+       .commands = kRun,
+       .section = kInputSection,
+       .value_name = "FILE",
+       .help = "keeps what was typed in chats, for later ones; off: nothing is kept",
+       .unset_text = "$XDG_STATE_HOME/quire/history, else ~/.local/state/quire/history",
+       .in_environment = true},
       {.name = "raw",
        .member = &Options::raw,
        .commands = kRun,
@@ -876,7 +885,7 @@ std::vector<OptionRow> input_rows() {
        .help = "read one JSON request a line from standard input and answer one a line, in order"},
       {.name = "json",
        .member = &Options::json,
-       .commands = kInspect | kBench | kEval,
+       .commands = kInspect | kBench | kEval | kList | kDoctor,
        .section = kInputSection,
        .help = "print JSON: one object, or one a line where figures come one by one"},
       {.name = "what-if",

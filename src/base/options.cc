@@ -163,6 +163,26 @@ std::string default_text(const OptionRow& row) {
       row.member);
 }
 
+std::string value_text(const Options& options, const OptionRow& row) {
+  return std::visit(
+      [&](auto member) -> std::string {
+        const auto& value = options.*member;
+        using T = std::remove_cvref_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, std::string>) {
+          return value;
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          std::string text;
+          for (const std::string& one : value) text.append(text.empty() ? "" : ", ").append(quoted(one));
+          return text;
+        } else if constexpr (requires { value.has_value(); }) {
+          return value ? ShowValue{row}(*value) : std::string();
+        } else {
+          return ShowValue{row}(value);
+        }
+      },
+      row.member);
+}
+
 std::string range_text(const OptionRow& row, bool exact) {
   if (!row.choices.empty()) {
     std::string text;

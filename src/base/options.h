@@ -130,6 +130,7 @@ struct Options {
 
   // What is read and how it is answered.
   std::string system;
+  std::string history;  // empty: by the rule of cli/history_file.h
   bool raw = false;
   bool add_special = false;
   bool parse_special = false;
@@ -156,6 +157,11 @@ enum Command : uint32_t {
   kEval = 1 << 8,
   kQuantize = 1 << 9,
   kReplay = 1 << 10,
+  kList = 1 << 11,
+  kRemove = 1 << 12,
+  kDoctor = 1 << 13,
+  kHelp = 1 << 14,
+  kVersion = 1 << 15,
 };
 
 using OptionMember = std::variant<bool Options::*, int64_t Options::*, double Options::*, std::string Options::*,
@@ -187,9 +193,10 @@ struct OptionRow {
 std::span<const OptionRow> option_table();
 const OptionRow* find_option(std::string_view name);  // null: no such option
 
-std::string environment_name(const OptionRow& row);  // "QUIRE_TOP_K"
-std::string json_key(const OptionRow& row);          // "top_k"
-std::string default_text(const OptionRow& row);      // "0.7"; empty for switches and lists
+std::string environment_name(const OptionRow& row);                    // "QUIRE_TOP_K"
+std::string json_key(const OptionRow& row);                            // "top_k"
+std::string default_text(const OptionRow& row);                        // "0.7"; empty for switches and lists
+std::string value_text(const Options& options, const OptionRow& row);  // "0.2"; empty: absent, or an empty list
 // "0 or more", "above 0, at most 1"; empty: any. Limits that only guard against overflow are left out unless `exact`.
 std::string range_text(const OptionRow& row, bool exact = false);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
@@ -38,12 +39,11 @@ struct Parser {
   const CommandRow* row = nullptr;
   CLI::App* app = nullptr;
   std::vector<std::string> texts;
-  CLI::Option* text_option = nullptr;
+  std::vector<std::string> literal;  // what stood behind "--"
   std::vector<std::pair<const OptionRow*, CLI::Option*>> options;
 
-  Parser(const CommandRow& command, CLI::App& root)
-      : row(&command), app(root.add_subcommand(std::string(command.name))) {
-    app->set_help_flag("-h,--help");
+  Parser(const CommandRow& command, CLI::App& parser) : row(&command), app(&parser) {
+    app->set_help_flag();
     for (const OptionRow& option : option_table()) {
       if ((option.commands & command.command) == 0) continue;
       std::string names = "--" + std::string(option.name);
@@ -54,9 +54,7 @@ struct Parser {
       if (is_list(option)) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       options.emplace_back(&option, added);
     }
-    if (command.text_name.empty()) return;
-    const auto words = std::ranges::count(command.text_name, ' ') + 1;
-    text_option = app->add_option("text", texts)->expected(0, static_cast<int>(words));
+    app->add_option("text", texts);  // their number is checked by take_texts()
   }
 
   Result<Invocation> invocation() const {
@@ -68,35 +66,43 @@ struct Parser {
       QUIRE_RETURN_IF_ERROR(apply_flag(result.options, *option, values));
     }
     result.texts = texts;
-    if (!texts.empty()) result.text = texts.front();
+    const OptionRow* model = find_option("model");
+    for (const auto& [option, parsed] : options) result.model_is_given |= option == model && parsed->count() > 0;
+    QUIRE_RETURN_IF_ERROR(take_texts(result));
     return result;
+  }
+
+  // What stood behind "--" comes after the other texts.
+  Status take_texts(Invocation& result) const {
+    const std::string command = "quire " + std::string(row->name);
+    const size_t allowed =
+        row->text_name.empty() ? 0 : 1 + static_cast<size_t>(std::ranges::count(row->text_name, ' '));
+    result.text_is_literal = texts.empty() && !literal.empty();
+    result.texts.insert(result.texts.end(), literal.begin(), literal.end());
+    if (result.texts.size() > allowed) {
+      return invalid_argument("\"" + result.texts[allowed] + "\" is one argument too many" +
+                              (allowed == 1 && !row->text_is_model ? "; put a text of several words in quotes" : "") +
+                              " (`" + command + " --help`)");
+    }
+    if (result.texts.empty()) return {};
+    if (!row->text_is_model) {
+      result.text = result.texts.front();
+      return {};
+    }
+    if (result.model_is_given) {
+      return invalid_argument(command + " takes one model, and both \"" + result.texts.front() +
+                              "\" and --model name one");
+    }
+    result.options.model = result.texts.front();
+    result.model_is_given = true;
+    return {};
   }
 };
 
 int fail(const Status& status) {
   const bool cancelled = status.code() == StatusCode::kCancelled;
-  if (!cancelled || !status.message().empty()) {
-    std::fprintf(stderr, "%s %s\n", styled(stderr, Style::kError, "quire:").c_str(), status.message().c_str());
-  }
+  if (!cancelled || !status.message().empty()) print_error(status.message());
   return cancelled ? kInterruptExitCode : kExitUser;
-}
-
-// What was not expected, in words that help: CLI11 only lists it.
-Status explain_extras(const CLI::App& root, const std::vector<Parser>& parsers) {
-  for (const Parser& parser : parsers) {
-    if (!parser.app->parsed()) continue;
-    const std::string command = "quire " + std::string(parser.row->name);
-    const std::string extra = parser.app->remaining().empty() ? std::string() : parser.app->remaining().front();
-    if (extra.starts_with('-')) {
-      return invalid_argument(extra + " is not an option of " + command + "; `" + command + " --help` lists them");
-    }
-    return invalid_argument("\"" + extra + "\" is one argument too many" +
-                            (parser.text_option != nullptr ? "; put a text of several words in quotes" : "") + " (`" +
-                            command + " --help`)");
-  }
-  const std::vector<std::string> extras = root.remaining();
-  const std::string extra = extras.empty() ? std::string() : extras.front();
-  return invalid_argument("\"" + extra + "\" is not a command; `quire --help` lists them");
 }
 
 int execute(const Parser& parser) {
@@ -110,42 +116,40 @@ int execute(const Parser& parser) {
   return 0;
 }
 
-int parse_and_execute(int argc, const char* const* argv) {
-  CLI::App root;
-  root.set_help_flag("-h,--help");
-  root.require_subcommand(0, 1);
-  const CLI::Option* version = root.add_flag("--version");
-  const CLI::App* options_page = root.add_subcommand("options")->group("");  // writes docs/options.md
-  std::vector<Parser> parsers;
-  parsers.reserve(command_table().size());  // options point into their Parser
-  for (const CommandRow& row : command_table()) parsers.emplace_back(row, root);
+// What the parser of flags did not take, in words that help.
+Status explain(const CLI::ParseError& error) {
+  const std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) {
+    return invalid_argument(what + "; `quire COMMAND --help` lists the options");
+  }
+  const std::string name = what.substr(0, what.find_first_of(": "));
+  return invalid_argument((name.starts_with('-') ? "" : "--") + name + " takes " +
+                          (what.find("override") == std::string::npos ? "one value" : "no value"));
+}
 
+int parse_and_execute(int argc, const char* const* argv) {
+  Result<CommandWords> split = split_command_line({argv + 1, argv + argc});
+  if (!split.ok()) return fail(split.status());
+  CommandWords& words = *split;
+  if (words.command.empty()) {
+    if (words.wants_help) return std::fputs(overview_help().c_str(), stdout), 0;
+    if (words.wants_version) return std::puts(version_text().c_str()), 0;
+    // A script that names no command has lost one.
+    return std::fputs(overview_help().c_str(), stderr), kExitUser;
+  }
+  if (words.command == kOptionsPage) return std::fputs(options_markdown().c_str(), stdout), 0;
+  const CommandRow& row = *find_command(words.command);
+  if (words.wants_help) return std::fputs(command_help(row).c_str(), stdout), 0;
+  CLI::App app;
+  Parser parser(row, app);
+  parser.literal = std::move(words.literal);
+  std::ranges::reverse(words.arguments);  // as the parser wants them
   try {
-    root.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    for (const Parser& parser : parsers) {
-      if (parser.app->parsed()) return std::fputs(command_help(*parser.row).c_str(), stdout), 0;
-    }
-    return std::fputs(overview_help().c_str(), stdout), 0;
-  } catch (const CLI::ExtrasError&) {
-    return fail(explain_extras(root, parsers));
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string what = error.what();
-    const std::string name = what.substr(0, what.find_first_of(": "));
-    if (name == "text")
-      return fail(
-          invalid_argument("too many arguments; put a text of several words in quotes (`quire COMMAND --help`)"));
-    return fail(invalid_argument((name.starts_with('-') ? "" : "--") + name + " takes " +
-                                 (what.find("override") == std::string::npos ? "one value" : "no value")));
+    app.parse(std::move(words.arguments));
   } catch (const CLI::ParseError& error) {
-    return fail(invalid_argument(std::string(error.what()) + "; `quire COMMAND --help` lists the options"));
+    return fail(explain(error));
   }
-  if (version->count() > 0) return std::puts("quire " QUIRE_VERSION), 0;
-  if (options_page->parsed()) return std::fputs(options_markdown().c_str(), stdout), 0;
-  for (const Parser& parser : parsers) {
-    if (parser.app->parsed()) return execute(parser);
-  }
-  return std::fputs(overview_help().c_str(), stdout), 0;
+  return execute(parser);
 }
 
 }  // namespace

@@ -1,17 +1,24 @@
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/answer.h"
 #include "cli/chat.h"
+#include "cli/chat_session.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
-#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/jsonl.h"
+#include "cli/model_source.h"
+#include "cli/run_prompt.h"
 #include "cli/terminal.h"
 #include "engine/generator.h"
+#include "server/timings.h"
 
 namespace quire {
 namespace {
@@ -45,106 +52,46 @@ Result<JsonObject> answer(Generator& generator, Options options, JsonRequest& re
   object.ids("ids", result.ids)
       .text("text", result.text)
       .text("finish_reason", result.finish_reason)
-      .object("timings", timings_json(result));
+      .json("timings", timings_json(result.timings))
+      .number("scalar_linears", result.scalar_linears);
   if (seed_was_drawn(options, generation)) object.unsigned_number("seed", generation.sampling.seed);
   return object;
 }
 
-// One turn: streams the answer, reports speed, remembers both sides.
-Result<GenerateResult> say(Generator& generator, const Options& options, Conversation& conversation,
-                           const std::string& text, const InterruptScope& interrupt) {
-  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, conversation.prompt_for(text));
-  QUIRE_RETURN_IF_ERROR(generator.check_prompt(prompt));
-  QUIRE_RETURN_IF_ERROR(load_with_progress(generator));
-  QUIRE_ASSIGN_OR_RETURN(const Request request,
-                         generate_request(options, generator.checkpoint().hparams(), std::move(prompt)));
-  bool written = true;
-  QUIRE_ASSIGN_OR_RETURN(GenerateResult result, generator.generate(request, [&](std::string_view piece) {
-    written = std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() && std::fflush(stdout) == 0;
-    return written && !interrupt.interrupted();
-  }));
-  if (!written) return io_error("standard output cannot be written: the answer was stopped");
-  if (!result.text.ends_with('\n')) std::fputs("\n", stdout);
-  std::fflush(stdout);
-  conversation.remember(text, result.text);
-  std::string report = timings_text(result.timings);
-  if (seed_was_drawn(options, request)) report += "; seed " + std::to_string(request.sampling.seed);
-  note(report);
-  if (result.finish_reason == "length") {
-    note(options.max_tokens ? "The answer stopped at --max-tokens."
-                            : "The context of " + count_text(generator.context()) + " tokens is full; see --context.");
-  }
-  return result;
-}
-
 Status answer_once(Generator& generator, const Options& options, const std::string& text) {
-  Conversation conversation(generator, options.system, options.raw);
+  const Conversation conversation(generator, options.system, options.raw);
   const InterruptScope interrupt;
-  QUIRE_ASSIGN_OR_RETURN(const GenerateResult result, say(generator, options, conversation, text, interrupt));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, conversation.prompt_for(text));
+  QUIRE_ASSIGN_OR_RETURN(const GenerateResult result, print_answer(generator, options, std::move(prompt), interrupt));
   return result.finish_reason == "cancelled" ? cancelled("") : Status();
 }
 
-// Lines that a program pipes in: each is a turn, and the first error ends it.
-Status chat_with_lines(Generator& generator, const Options& options) {
-  Conversation conversation(generator, options.system, options.raw);
-  const InterruptScope interrupt;
-  LineReader reader;
-  std::string line;
-  while (true) {
-    switch (reader.next(line, interrupt)) {
-      case LineReader::Event::kEnd:
-        return {};
-      case LineReader::Event::kInterrupted:
-        return cancelled("");
-      case LineReader::Event::kLine:
-        break;
-    }
-    QUIRE_ASSIGN_OR_RETURN(const GenerateResult result, say(generator, options, conversation, line, interrupt));
-    if (result.finish_reason == "cancelled") return cancelled("");
-  }
+// A name that --model takes, or the path of a model.
+bool names_model(const std::string& text, const Options& options) {
+  const std::vector<std::string> names = model_names(options);
+  if (std::ranges::find(names, text) != names.end()) return true;
+  std::error_code error;
+  return text.ends_with(".gguf") ? std::filesystem::is_regular_file(text, error)
+                                 : std::filesystem::is_regular_file(text + "/config.json", error);
 }
 
-Status chat_with_person(Generator& generator, const Options& options) {
-  Conversation conversation(generator, options.system, options.raw);
-  InterruptScope interrupt;
-  LineReader reader;
-  note("Ctrl-C stops an answer, Ctrl-D leaves, /clear forgets the conversation.");
-  bool leaving = false;
-  std::string line;
-  while (true) {
-    std::fputs(styled(stdout, Style::kPrompt, "> ").c_str(), stdout);
-    std::fflush(stdout);
-    switch (reader.next(line, interrupt)) {
-      case LineReader::Event::kEnd:
-        std::fputs("\n", stdout);
-        return {};
-      case LineReader::Event::kInterrupted:
-        interrupt.take();
-        std::fputs("\n", stdout);
-        if (leaving) return cancelled("");
-        leaving = true;
-        note("Ctrl-C again, or Ctrl-D, leaves.");
-        continue;
-      case LineReader::Event::kLine:
-        break;
-    }
-    leaving = false;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    if (line == "/clear") {
-      conversation.clear();
-      continue;
-    }
-    const Result<GenerateResult> result = say(generator, options, conversation, line, interrupt);
-    if (!result.ok()) {
-      std::fprintf(stderr, "%s %s\n", styled(stderr, Style::kError, "quire:").c_str(),
-                   result.status().message().c_str());
-    }
-    interrupt.take();
+// `quire run NAME` may mean the model or the words. A person is asked; a script is told both spellings.
+Status settle_name(Invocation& invocation) {
+  if (!invocation.text || invocation.text_is_literal || invocation.model_is_given) return {};
+  const std::string name = *invocation.text;
+  if (!names_model(name, invocation.options)) return {};
+  if (!is_terminal(stdin) || !is_terminal(stderr)) {
+    return invalid_argument("\"" + name + "\" is the name of a model: `quire run --model " + name +
+                            " PROMPT` answers with it, `quire run -- " + name + "` takes it for the prompt");
   }
+  if (ask(name + " is the name of a model. Chat with it?", true)) {
+    invocation.options.model = name;
+    invocation.text.reset();
+  }
+  return {};
 }
 
-Status converse(Generator& generator, const Invocation& invocation) {
-  const Options& options = invocation.options;
+Status converse(Generator& generator, const Options& options, const std::optional<std::string>& prompt) {
   if (options.jsonl) {
     return answer_lines([&](JsonRequest& request) { return answer(generator, options, request); });
   }
@@ -152,21 +99,25 @@ Status converse(Generator& generator, const Invocation& invocation) {
     note(generator.checkpoint().path() + " carries no chat template: the prompt is continued as plain text.");
   }
   if (is_terminal(stderr)) note(generator.compute_summary());
-  if (invocation.text) return answer_once(generator, options, *invocation.text);
-  if (!is_terminal(stdin)) return chat_with_lines(generator, options);
-  QUIRE_RETURN_IF_ERROR(load_with_progress(generator));
-  return chat_with_person(generator, options);
+  note(plan_text(generator.memory_plan()));
+  return prompt ? answer_once(generator, options, *prompt) : chat_with_person(generator, options);
 }
 
 }  // namespace
 
-Status command_run(const Invocation& invocation) {
+Status command_run(const Invocation& given) {
+  Invocation invocation = given;
   const Options& options = invocation.options;
+  std::optional<std::string> prompt;
   if (options.jsonl && invocation.text) {
     return invalid_argument("--jsonl reads its prompts from standard input; leave the prompt on the command line out");
   }
+  if (!options.jsonl) {
+    QUIRE_RETURN_IF_ERROR(settle_name(invocation));
+    QUIRE_ASSIGN_OR_RETURN(prompt, run_prompt(invocation));
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator, open_generator(options));
-  const Status ended = converse(*generator, invocation);
+  const Status ended = converse(*generator, options, prompt);
   if (const std::string why = generator->recording_end(); !why.empty()) note("--record " + why);
   return ended;
 }

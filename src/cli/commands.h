@@ -19,6 +19,8 @@ struct Invocation {
   Options options;
   std::vector<std::string> texts;   // the arguments that are no flags
   std::optional<std::string> text;  // the first of them
+  bool text_is_literal = false;     // it stood behind "--"
+  bool model_is_given = false;      // by a flag or an argument
 };
 
 struct CommandRow {
@@ -28,9 +30,14 @@ struct CommandRow {
   std::string_view summary;    // one line
   std::string_view details;    // paragraphs for --help, lines already broken
   Status (*execute)(const Invocation& invocation);
+  bool text_is_model = false;  // the argument says what --model says elsewhere
 };
 
 std::span<const CommandRow> command_table();
+
+const CommandRow* find_command(std::string_view name);  // null: no such command
+// "NAME is not a command", with the nearest one.
+Status unknown_command(std::string_view name);
 
 Status command_run(const Invocation& invocation);
 Status command_inspect(const Invocation& invocation);
@@ -43,5 +50,10 @@ Status command_eval(const Invocation& invocation);
 Status command_quantize(const Invocation& invocation);
 Status command_bench(const Invocation& invocation);
 Status command_replay(const Invocation& invocation);
+Status command_list(const Invocation& invocation);
+Status command_remove(const Invocation& invocation);
+Status command_doctor(const Invocation& invocation);
+Status command_help_page(const Invocation& invocation);
+Status command_version(const Invocation& invocation);
 
 }  // namespace quire

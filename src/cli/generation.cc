@@ -68,19 +68,11 @@ bool seed_was_drawn(const Options& options, const Request& request) {
   return !options.seed && request.sampling.temperature > 0;
 }
 
-JsonObject timings_json(const GenerateResult& result) {
-  const RequestTimings& timings = result.timings;
-  JsonObject object;
-  object.number("prompt_tokens", timings.prompt_tokens)
-      .number("cached_tokens", timings.cached_tokens)
-      .number("generated_tokens", timings.generated_tokens)
-      .real("ttft_ms", timings.ttft_ms)
-      .real("prefill_ms", timings.prefill_ms)
-      .real("decode_ms", timings.decode_ms)
-      .real("prefill_tokens_per_s", per_second(prefilled_tokens(timings), timings.prefill_ms))
-      .real("decode_tokens_per_s", per_second(decoded_tokens(timings), timings.decode_ms))
-      .number("scalar_linears", result.scalar_linears);
-  return object;
+std::string plan_text(const MemoryPlan& plan) {
+  return "memory: weights " + bytes_text(plan.packed_weight_bytes) + ", KV " + bytes_text(plan.kv_bytes) +
+         ", workspace " + bytes_text(plan.workspace_bytes) + ", tokenizer " + bytes_text(plan.tokenizer_bytes) + ": " +
+         bytes_text(plan.total_bytes) + " of " + bytes_text(plan.available_bytes) + "; context " +
+         count_text(plan.context) + " tokens";
 }
 
 }  // namespace quire

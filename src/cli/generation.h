@@ -27,6 +27,7 @@ std::string timings_text(const RequestTimings& timings);
 // Whether the answer depends on a seed that nobody gave, so that it has to be reported.
 bool seed_was_drawn(const Options& options, const Request& request);
 
-JsonObject timings_json(const GenerateResult& result);
+// The memory that the model takes, on one line.
+std::string plan_text(const MemoryPlan& plan);
 
 }  // namespace quire

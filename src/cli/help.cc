@@ -90,7 +90,9 @@ std::string overview_help() {
   for (const CommandRow& row : command_table()) append_entry(out, std::string(row.name), std::string(row.summary));
   out += "\nOptions:\n";
   append_entry(out, "-h, --help", "this text, or that of a command: quire run --help");
-  append_entry(out, "--version", "version of the program");
+  append_entry(out, "-V, --version", "version of the program");
+  append_entry(out, "--", "what follows is text, even where it begins with a dash");
+  out += "\nExit codes: 0 done; 2 not done, and a message says why; 130 stopped by Ctrl-C or SIGTERM.\n";
   out += "\nTo begin: quire run \"Why is the sky blue?\"\n";
   return out;
 }

@@ -7,6 +7,7 @@
 
 namespace quire {
 
+std::string version_text();  // "quire 0.1.0"
 std::string overview_help();
 std::string command_help(const CommandRow& row);
 std::string options_markdown();  // docs/options.md

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "cli/terminal_mode.h"
 
 namespace quire {
 namespace {
@@ -17,12 +18,17 @@ namespace {
 // Signal handlers can reach nothing but static storage.
 volatile sig_atomic_t scope_is_open = 0;
 volatile sig_atomic_t interrupt_count = 0;
+volatile sig_atomic_t end_is_asked = 0;
 // The handler writes to it, so that poll() wakes whichever thread took the signal, and whenever it came.
 std::array<int, 2> wake_pipe = {-1, -1};
 
-void on_signal(int) {
-  if (scope_is_open == 0 || interrupt_count > 0) _exit(kInterruptExitCode);
+void on_signal(int number) {
+  if (scope_is_open == 0 || interrupt_count > 0) {
+    restore_terminal();
+    _exit(kInterruptExitCode);
+  }
   interrupt_count = 1;
+  if (number == SIGTERM) end_is_asked = 1;
   const int saved_errno = errno;
   [[maybe_unused]] const ssize_t written = write(wake_pipe[1], "", 1);  // a full pipe wakes as well
   errno = saved_errno;
@@ -69,13 +75,28 @@ InterruptScope::~InterruptScope() { scope_is_open = 0; }
 
 bool InterruptScope::interrupted() const { return interrupt_count > 0; }
 
+bool InterruptScope::end_asked() const { return end_is_asked != 0; }
+
 bool InterruptScope::wait_for_input(int file) const {
+  while (true) {
+    switch (wait(file, -1)) {
+      case Wait::kInput:
+        return true;
+      case Wait::kInterrupted:
+        return false;
+      case Wait::kOther:
+        break;
+    }
+  }
+}
+
+InterruptScope::Wait InterruptScope::wait(int file, int limit_ms) const {
   std::array<pollfd, 2> waited = {pollfd{.fd = file, .events = POLLIN, .revents = 0},
                                   pollfd{.fd = wake_pipe[0], .events = POLLIN, .revents = 0}};
-  while (true) {
-    if (interrupted()) return false;
-    if (poll(waited.data(), waited.size(), -1) > 0 && waited[0].revents != 0) return !interrupted();
-  }
+  if (interrupted()) return Wait::kInterrupted;
+  const bool ready = poll(waited.data(), waited.size(), limit_ms) > 0 && waited[0].revents != 0;
+  if (interrupted()) return Wait::kInterrupted;
+  return ready ? Wait::kInput : Wait::kOther;
 }
 
 bool InterruptScope::take() {

@@ -22,8 +22,13 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   bool interrupted() const;
+  // By SIGTERM: it is not an answer that shall stop but the program.
+  bool end_asked() const;
   // Waits until `file` can be read or has ended (true), or Ctrl-C was pressed (false), before the call or during it.
   bool wait_for_input(int file) const;
+  // The same once, at most so long (-1: no limit). kOther: the time is over, or another signal came.
+  enum class Wait { kInput, kInterrupted, kOther };
+  Wait wait(int file, int limit_ms) const;
   // Whether Ctrl-C was pressed; forgets it.
   bool take();
 };

@@ -84,6 +84,11 @@ JsonObject& JsonObject::object(std::string_view key, JsonObject value) {
   return *this;
 }
 
+JsonObject& JsonObject::json(std::string_view key, std::string_view text) {
+  value_->add(key, Json::parse(text, nullptr, false));
+  return *this;
+}
+
 JsonObject& JsonObject::objects(std::string_view key, std::vector<JsonObject> values) {
   Json array = Json::array();
   for (JsonObject& value : values) array.push_back(std::move(value.value_->object));

@@ -30,6 +30,7 @@ class JsonObject {
   JsonObject& pairs(std::string_view key, std::span<const std::pair<int32_t, float>> values);
   JsonObject& texts(std::string_view key, std::span<const std::string> values);
   JsonObject& object(std::string_view key, JsonObject value);
+  JsonObject& json(std::string_view key, std::string_view text);  // valid JSON
   JsonObject& objects(std::string_view key, std::vector<JsonObject> values);
 
   std::string line() const;    // on one line, without its end

@@ -3,11 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "cli/catalogue.h"
 #include "cli/interrupt.h"
+#include "cli/local_models.h"
 #include "cli/pull.h"
+#include "cli/suggestion.h"
 #include "cli/terminal.h"
 
 namespace quire {
@@ -43,6 +46,14 @@ Isa isa(const std::string& name) {
   return name == "avx512" ? Isa::kAvx512 : Isa::kAuto;
 }
 
+// Where the model is, on this machine; empty: nowhere. A path goes before a name in the cache folder.
+std::string local_path(const std::string& model, const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(model, error)) return model;
+  const std::optional<LocalModel> found = find_local(folder, model);
+  return found ? found->path : std::string();
+}
+
 }  // namespace
 
 Result<std::string> model_folder(const Options& options) {
@@ -61,7 +72,10 @@ Result<std::string> model_folder(const Options& options) {
 Result<std::string> pull_with_progress(const Options& options, const std::string& name) {
   const CatalogueEntry* entry = find_in_catalogue(name);
   if (entry == nullptr) {
-    return not_found("the catalogue has no \"" + name + "\"; it has: " + catalogue_names());
+    std::vector<std::string_view> names;
+    for (const CatalogueEntry& one : catalogue()) names.push_back(one.name);
+    return not_found("the catalogue has no \"" + name + "\"" + did_you_mean(name, names) +
+                     " (it has: " + catalogue_names() + ")");
   }
   QUIRE_ASSIGN_OR_RETURN(const std::string folder, model_folder(options));
   InterruptScope interrupt;
@@ -80,28 +94,43 @@ void note_remarks(const Checkpoint& checkpoint, const Tokenizer* tokenizer) {
 }
 
 Result<std::string> find_local_model(const Options& options) {
+  const Result<std::string> folder = model_folder(options);
   if (const CatalogueEntry* entry = find_in_catalogue(options.model)) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string folder, model_folder(options));
-    return is_pulled(*entry, folder) ? pulled_path(*entry, folder) : std::string();
+    QUIRE_RETURN_IF_ERROR(folder.status());
+    return is_pulled(*entry, *folder) ? pulled_path(*entry, *folder) : std::string();
   }
-  std::error_code error;
-  return std::filesystem::exists(options.model, error) ? options.model : std::string();
+  return local_path(options.model, folder.ok() ? *folder : std::string());
 }
 
 Result<std::string> find_model(const Options& options) {
-  if (const CatalogueEntry* entry = find_in_catalogue(options.model)) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string folder, model_folder(options));
-    if (is_pulled(*entry, folder)) return pulled_path(*entry, folder);
-    std::fprintf(stderr, "fetching %s (%s, %s) into %s\n", options.model.c_str(), bytes_text(entry->bytes).c_str(),
-                 std::string(entry->licence).c_str(), folder.c_str());
-    return pull_with_progress(options, options.model);
+  QUIRE_ASSIGN_OR_RETURN(std::string path, find_local_model(options));
+  if (!path.empty()) return path;
+  const CatalogueEntry* entry = find_in_catalogue(options.model);
+  if (entry == nullptr) return unknown_model(options.model, options);
+  QUIRE_ASSIGN_OR_RETURN(const std::string folder, model_folder(options));
+  std::fprintf(stderr, "fetching %s (%s, %s) into %s\n", options.model.c_str(), bytes_text(entry->bytes).c_str(),
+               std::string(entry->licence).c_str(), folder.c_str());
+  return pull_with_progress(options, options.model);
+}
+
+std::vector<std::string> model_names(const Options& options) {
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
+  const Result<std::string> folder = model_folder(options);
+  if (!folder.ok()) return names;
+  for (LocalModel& model : local_models(*folder)) {
+    if (find_in_catalogue(model.name) == nullptr) names.push_back(std::move(model.name));
   }
-  std::error_code error;
-  if (!std::filesystem::exists(options.model, error)) {
-    return not_found(options.model + ": no such file or directory, and no name of the catalogue (which has: " +
-                     catalogue_names() + ")");
-  }
-  return options.model;
+  return names;
+}
+
+Status unknown_model(const std::string& name, const Options& options) {
+  const std::vector<std::string> names = model_names(options);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  std::string all;
+  for (const std::string& one : names) all.append(all.empty() ? "" : ", ").append(one);
+  return not_found(name + ": no such file or directory, and no name of a model" + did_you_mean(name, known) +
+                   " (names: " + all + ")");
 }
 
 ModelOptions model_options(const Options& options, std::string path) {

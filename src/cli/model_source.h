@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/options.h"
 #include "base/status.h"
@@ -15,8 +16,13 @@ namespace quire {
 Result<std::string> model_folder(const Options& options);
 
 // The path that --model stands for: a name of the catalogue, which is pulled on first use with a note on standard
-// error, or a path that exists.
+// error; a path that exists; a name in the folder of models (cli/local_models.h).
 Result<std::string> find_model(const Options& options);
+
+// All names that --model takes.
+std::vector<std::string> model_names(const Options& options);
+// The error for what is none of them, with the nearest one.
+Status unknown_model(const std::string& name, const Options& options);
 
 // The same where the model is here already; empty: it would have to be fetched, or does not exist.
 Result<std::string> find_local_model(const Options& options);

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,31 +8,61 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "cli/terminal_text.h"
+#include "text/display_width.h"
 #include "text/utf8.h"
 
 namespace quire {
-namespace {
-
-// Code points, which is what most characters take on a terminal.
-size_t characters(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-}  // namespace
-
 bool is_terminal(std::FILE* file) { return ::isatty(::fileno(file)) == 1; }
 
-std::string styled(std::FILE* file, Style style, std::string_view text) {
+bool obeys_escapes(std::FILE* file) {
   const char* terminal = std::getenv("TERM");
+  return is_terminal(file) && terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb";
+}
+
+bool shows_colours(std::FILE* file) {
   const char* no_color = std::getenv("NO_COLOR");
-  const bool plain = !is_terminal(file) || terminal == nullptr || std::string_view(terminal) == "dumb" ||
-                     (no_color != nullptr && *no_color != '\0');
-  if (plain) return std::string(text);
+  return obeys_escapes(file) && (no_color == nullptr || *no_color == '\0');
+}
+
+int terminal_columns(std::FILE* file) {
+  constexpr int kUsual = 80;
+  winsize window{};
+  return ::ioctl(::fileno(file), TIOCGWINSZ, &window) == 0 && window.ws_col > 0 ? window.ws_col : kUsual;
+}
+
+std::string styled(std::FILE* file, Style style, std::string_view text) {
+  if (!shows_colours(file)) return std::string(text);
   constexpr std::array<std::string_view, 4> kCodes = {"1", "2", "1;31", "1;36"};
   return std::string("\x1b[").append(kCodes[static_cast<size_t>(style)]).append("m").append(text).append("\x1b[0m");
 }
 
-void note(std::string_view text) { std::fprintf(stderr, "%s\n", styled(stderr, Style::kDim, text).c_str()); }
+void print_error(std::string_view message) {
+  std::fprintf(stderr, "%s %s\n", styled(stderr, Style::kError, "quire:").c_str(), std::string(message).c_str());
+}
+
+bool ask(std::string_view question, bool by_default) {
+  std::fprintf(stderr, "%s %s ", std::string(question).c_str(), by_default ? "[Y/n]" : "[y/N]");
+  char letter = 0;
+  char next = 0;
+  bool ended = false;
+  while (!(ended = ::read(STDIN_FILENO, &next, 1) != 1) && next != '\n')
+    letter = letter == 0 && next != ' ' ? next : letter;
+  if (ended) std::fputs("\n", stderr);
+  if (ended && letter == 0) return false;
+  return letter == 0 ? by_default : letter == 'y' || letter == 'Y';
+}
+
+void note(std::string_view text) {
+  std::string shown(text);
+  if (is_terminal(stderr)) {
+    TerminalText layout(false);
+    shown = layout.push(text, terminal_columns(stderr));
+    shown += layout.finish(terminal_columns(stderr));
+  }
+  while (shown.ends_with('\n')) shown.pop_back();
+  std::fprintf(stderr, "%s\n", styled(stderr, Style::kDim, shown).c_str());
+}
 
 std::string bytes_text(int64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
@@ -65,13 +96,13 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows, std::s
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     if (widths.size() < row.size()) widths.resize(row.size());
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], characters(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
   }
   std::string out;
   for (const auto& row : rows) {
     std::string line(indent);
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - characters(row[i]), ' ');
+      const std::string padding(widths[i] - display_width(row[i]), ' ');
       const bool left = alignment[std::min(i, alignment.size() - 1)] == 'l';
       line.append(i > 0 ? "  " : "").append(left ? row[i] + padding : padding + row[i]);
     }
@@ -101,7 +132,7 @@ std::string visible_text(std::string_view bytes) {
 }
 
 void ProgressLine::show(std::string_view what, double fraction) {
-  if (!is_terminal(stderr)) return;
+  if (!obeys_escapes(stderr)) return;
   const int percent = static_cast<int>(std::floor(100 * std::clamp(fraction, 0.0, 1.0)));
   if (percent == shown_percent_ && what == shown_what_) return;
   shown_percent_ = percent;

@@ -22,6 +22,7 @@ TEST(Terminal, WritesNumbersForPeople) {
 
 TEST(Terminal, AlignsColumnsByCharacters) {
   EXPECT_EQ(table_text({{"a", "1", "x"}, {"ünf", "22", "yy"}}, " ", "lrl"), " a     1  x\n ünf  22  yy\n");
+  EXPECT_EQ(table_text({{"你好", "1"}, {"abcde", "2"}}, "", "ll"), "你好   1\nabcde  2\n");
   EXPECT_EQ(table_text({{"a", "1"}, {"b", ""}}), "a  1\nb\n");
 }
 

@@ -10,35 +10,20 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <utility>
-
-#include "json/json_writer.h"
 
 namespace quire {
 namespace {
 
-constexpr size_t kMaxTextBytes = 256;
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr int64_t kClosingNs = 500'000'000;
 
 int open_file(const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640); }
 
-// "2026-01-02T03:04:05.678Z"
-std::string time_text() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[48];
-  const size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text + length, sizeof text - length, ".%03dZ", static_cast<int>(ms));
-  return text;
+int64_t clock_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
-
-// As much of what a client chose as a line may carry.
-std::string_view cut(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -49,9 +34,6 @@ bool is_regular(int fd) {
   struct stat file {};
   return fd >= 0 && ::fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
 }
-
-// Three decimals: microseconds.
-double rounded(double ms) { return static_cast<double>(static_cast<int64_t>(ms * 1000.0)) / 1000.0; }
 
 }  // namespace
 
@@ -66,7 +48,11 @@ Result<std::unique_ptr<RequestLog>> RequestLog::open(const std::string& path) {
   return std::unique_ptr<RequestLog>(new RequestLog(path, fd));
 }
 
-RequestLog::RequestLog(std::string path, int fd) : path_(std::move(path)), fd_(fd), is_file_(is_regular(fd)) {
+RequestLog::RequestLog(std::string path, int fd)
+    : path_(std::move(path)),
+      form_(fd >= 0 && ::isatty(fd) == 1 ? LogForm::kPeople : LogForm::kJson),
+      fd_(fd),
+      is_file_(is_regular(fd)) {
   if (fd_ >= 0) writer_ = std::thread([this] { write_lines(); });
 }
 
@@ -81,30 +67,11 @@ RequestLog::~RequestLog() {
 }
 
 void RequestLog::write(const RequestRecord& record) {
-  if (!writer_.joinable()) return;
-  std::string line;
-  JsonWriter out(&line);
-  out.begin_object().text("time", time_text()).text("event", "request").text("request_id", record.request_id);
-  out.text("method", cut(record.method)).text("path", cut(record.path)).text("peer", record.peer);
-  out.number("status", record.status).number("duration_ms", rounded(record.duration_ms));
-  if (!record.error_code.empty()) out.text("error", record.error_code);
-  if (!record.generation_id.empty()) {
-    out.text("id", record.generation_id)
-        .number("prompt_tokens", record.prompt_tokens)
-        .number("cached_tokens", record.cached_tokens)
-        .number("completion_tokens", record.completion_tokens)
-        .number("queued_ms", rounded(record.queued_ms))
-        .number("ttft_ms", rounded(record.ttft_ms));
-  }
-  out.end_object();
-  add(std::move(line));
+  if (writer_.joinable()) add(request_line(form_, clock_ms(), record));
 }
 
 void RequestLog::note(std::string_view event, std::string_view detail) {
-  if (!writer_.joinable()) return;
-  std::string line;
-  JsonWriter(&line).begin_object().text("time", time_text()).text("event", event).text("detail", detail).end_object();
-  add(std::move(line));
+  if (writer_.joinable()) add(event_line(form_, clock_ms(), event, detail));
 }
 
 void RequestLog::reopen() {
@@ -121,7 +88,7 @@ void RequestLog::add(std::string line) {
     return;
   }
   if (dropped_ > 0) {
-    line.insert(line.size() - 1, ",\"dropped_lines_before\":" + std::to_string(dropped_));
+    add_loss(form_, dropped_, &line);
     dropped_ = 0;
   }
   waiting_bytes_ += line.size() + 1;

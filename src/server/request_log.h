@@ -1,4 +1,4 @@
-// The server's log: one JSON object a line, written by a thread of its own so that a slow disk or pipe holds up no
+// The server's log: one JSON object a line, or on a terminal a readable line (server/log_line.h), written by a thread of its own so that a slow disk or pipe holds up no
 // answer. Nothing of prompts or answers is in it. Any thread.
 //
 // At most kMaxWaitingBytes wait to be written; lines beyond that, and lines that a full disk does not take, are lost: the
@@ -16,24 +16,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "server/log_line.h"
 
 namespace quire {
-
-struct RequestRecord {
-  std::string request_id = {};     // X-Request-Id
-  std::string generation_id = {};  // the answer's id, as /v1/requests/{id}/trace takes it; empty: no generation
-  std::string method = {};
-  std::string path = {};
-  std::string peer = {};
-  int status = 0;  // 499: the client left before the answer
-  std::string error_code = {};
-  double duration_ms = 0;
-  int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;
-  int64_t completion_tokens = 0;
-  double queued_ms = 0;
-  double ttft_ms = 0;
-};
 
 class RequestLog {
  public:
@@ -64,6 +49,7 @@ class RequestLog {
   void lose(uint64_t lines);
 
   const std::string path_;
+  const LogForm form_;
   int fd_;                // -1: off. The writing thread's alone, as are the next two
   bool is_file_ = false;  // can be cut
   std::string rest_;      // of a line that a pipe took in part

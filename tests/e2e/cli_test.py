@@ -3,13 +3,18 @@
 
 import json
 import math
+import os
+import re
+import shlex
+import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
 
-from quire_runner import QUIRE, ROOT, TINY, environment, equal, jsonl, main, quire, refuse, succeed, tensor
+from quire_runner import LIMIT_S, QUIRE, ROOT, TINY, environment, equal, jsonl, main, quire, refuse, succeed, tensor
 
-COMMANDS = ("run", "inspect", "tokenize", "template", "score", "eval", "pull")
+COMMANDS = ("run", "inspect", "tokenize", "template", "score", "eval", "pull", "list", "rm", "doctor", "help", "version")
 SUPPORTED = ("llama-gqa-llama3rope", "llama-linear-rope-bias", "llama-mha-spm", "llama-mqa-sharded", "llama-yarn",
              "qwen2", "gemma3")
 LLAMA = TINY / "llama-mqa-sharded"
@@ -29,12 +34,16 @@ def models():
 
 def test_help_and_version():
     overview = succeed("--help").out
-    equal(succeed().out, overview, "no command")
+    equal(refuse().err, overview, "no command is a mistake, and help for it no answer")
     for command in COMMANDS:
         assert f"\n  {command} " in overview, command
         text = succeed(command, "--help").out
         assert text.startswith(f"usage: quire {command}"), text
+        equal(succeed("help", command).out, text)
+    equal(succeed("help").out, overview)
     assert succeed("--version").out.startswith("quire 0."), "version"
+    equal(succeed("-V").out, succeed("--version").out)
+    equal(succeed("version").out, succeed("--version").out)
 
 
 def test_options_page_is_current():
@@ -44,6 +53,19 @@ def test_options_page_is_current():
 def test_bad_flags():
     for arguments, says in [
         (["nonsense"], '"nonsense" is not a command'),
+        (["rnu"], "did you mean run?"),
+        (["help", "serv"], "did you mean serve?"),
+        (["run", "--max-token", "5", "x"], "--max-token is not an option of quire run; did you mean --max-tokens?"),
+        (["run", "one", "two", "--top-p", "7", "--nonsense"], "--nonsense is not an option"),
+        (["run", "--port", "1"], "it is one of serve and doctor"),
+        (["run", "-5 degrees"], "put -- before a text"),
+        (["--port", "1", "serve"], "options go behind it"),
+        (["run", ""], "the prompt is empty"),
+        (["run", "--", "two", "words"], "in quotes"),
+        (["run", "smollm2-135m-instruct"], ["run --model smollm2-135m-instruct PROMPT", "run -- smollm2-135m-instruct"]),
+        (["run", "-m", "smollm2-135m-instuct", "x"], "did you mean smollm2-135m-instruct?"),
+        (["inspect", LLAMA, "-m", LLAMA], "takes one model"),
+        (["rm"], "needs the NAME"),
         (["run", "--nonsense", "x"], "--nonsense is not an option of quire run"),
         (["inspect", "--temperature", "1"], "--temperature is not an option of quire inspect"),
         (["run", "two", "words"], "in quotes"),
@@ -299,10 +321,10 @@ def test_run_requests():
         equal(len(answer["ids"]), 4)
         equal(answer["finish_reason"], "length")
         timings = answer["timings"]
-        equal(timings["generated_tokens"], 4)
-        assert 0 < timings["prefill_ms"] <= timings["ttft_ms"] + 1e-6 and timings["decode_ms"] > 0, timings
+        equal(timings["predicted_n"], 4)
+        assert 0 < timings["prompt_ms"] <= timings["ttft_ms"] + 1e-6 and timings["predicted_ms"] > 0, timings
     equal(answers[5]["ids"], answers[1]["ids"], "the same request after others")
-    equal([answers[i]["timings"]["cached_tokens"] for i in (1, 5)], [0, 16], "whole pages are reused")
+    equal([answers[i]["timings"]["cache_n"] for i in (1, 5)], [0, 16], "whole pages are reused")
     equal([i for i, answer in enumerate(answers) if "seed" in answer], [4], "a seed is reported where one was drawn")
     (again,) = jsonl("run", [requests[4] | {"seed": answers[4]["seed"]}], "-m", LLAMA)
     equal(again["ids"], answers[4]["ids"], "the reported seed repeats the answer")
@@ -361,24 +383,116 @@ def test_run_says_what_is_wrong_with_a_request():
 def test_run_for_people():
     arguments = ["run", "-m", LLAMA, "--seed", 5, "--max-tokens", 8, "--ignore-eos", "--compute", "f32"]
     outcome = succeed(*arguments, "Hello")
-    for part in ("prompt ", "first token after", "prefill", "decode", "--max-tokens"):
+    for part in ("memory: weights", "context 512 tokens", "prompt ", "first token after", "prefill", "decode", "--max-tokens"):
         assert part in outcome.err, (part, outcome)
     (answer,) = jsonl("run", [{"messages": [{"role": "user", "content": "Hello"}]}], *arguments[1:])
-    equal(outcome.out, answer["text"] + "\n")
+    equal(outcome.out, answer["text"], "byte for byte")
     raw = succeed(*arguments, "--raw", "Hello").out
     (answer,) = jsonl("run", [{"prompt": "Hello"}], *arguments[1:])
-    equal(raw, answer["text"] + "\n")
+    equal(raw, answer["text"])
 
 
-def test_piped_lines_are_turns_of_one_chat():
-    flags = ["-m", LLAMA, "--temperature", 0, "--max-tokens", 6, "--ignore-eos", "--compute", "f32"]
-    outcome = succeed("run", *flags, stdin="First\nSecond\n")
-    messages = [{"role": "user", "content": "First"}]
-    (first,) = jsonl("run", [{"messages": messages}], *flags)
-    messages += [{"role": "assistant", "content": first["text"]}, {"role": "user", "content": "Second"}]
-    (second,) = jsonl("run", [{"messages": messages}], *flags)
-    equal(outcome.out, first["text"] + "\n" + second["text"] + "\n")
-    assert "cached" in outcome.err, "the second turn reuses the first: " + outcome.err
+# --- what is read, and what is here ---------------------------------------------------------------------------
+
+ONE = ["-m", LLAMA, "--temperature", 0, "--max-tokens", 6, "--ignore-eos", "--compute", "f32"]
+
+
+def answered(prompt):
+    (answer,) = jsonl("run", [{"messages": [{"role": "user", "content": prompt}]}], *ONE)
+    return answer["text"]
+
+
+def test_standard_input_is_one_prompt_or_a_part_of_it():
+    both = answered("Look:\n\nfirst\nsecond")
+    alone = answered("first\nsecond")
+    equal(succeed("run", *ONE, stdin="first\nsecond\n").out, alone)
+    equal(succeed("run", *ONE, "-", stdin="first\r\nsecond").out, answered("first\r\nsecond"))
+    equal(succeed("run", *ONE, "Look:", stdin="first\nsecond\n").out, both)
+    with tempfile.TemporaryFile() as file:
+        file.write(b"first\nsecond\n")
+        for arguments, expected in ((["Look:"], both), ([], alone), (["-"], alone)):
+            file.seek(0)
+            run = subprocess.run([QUIRE, "run", *map(str, ONE), *arguments], stdin=file, capture_output=True, env=environment())
+            equal((run.returncode, run.stdout.decode()), (0, expected), run.stderr)
+    equal(succeed("run", *ONE, "--", "-", stdin="").out, answered("-"))
+    equal(succeed("run", *ONE, "--", "--max-tokens", stdin="").out, answered("--max-tokens"))
+    refuse("run", *ONE, says="no prompt was given")
+    refuse("run", *ONE, "-", stdin=" \n", says="no prompt was given")
+    refuse("run", *ONE, "x", stdin=b"\xff\xfe", says=["standard input", "UTF-8"])
+    refuse("run", *ONE, "x", stdin=b"a" * (17 << 20), says=["standard input has more than", "limit"])
+
+
+def test_a_silent_pipe_is_named():
+    held, end = os.pipe()
+    program = subprocess.Popen([QUIRE, "run", *map(str, ONE), "Hello"], stdin=held, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=environment())
+    os.close(held)
+    equal(program.stderr.readline().decode().strip(),
+          "waiting for standard input to end; where there is none to read, add </dev/null")
+    os.close(end)
+    out, _ = program.communicate(timeout=LIMIT_S)
+    equal((program.returncode, out.decode()), (0, answered("Hello")))
+
+
+def test_closed_descriptors():
+    def shell(redirections, *arguments):
+        command = " ".join(shlex.quote(str(word)) for word in (QUIRE, *arguments))
+        return subprocess.run(["sh", "-c", f"exec {command} {redirections}"], capture_output=True, env=environment(),
+                              timeout=LIMIT_S)
+    equal(shell("<&-", "run", *ONE, "Hello").stdout.decode(), answered("Hello"))
+    equal(shell("<&- 2>&-", "run", *ONE, "Hello").stdout.decode(), answered("Hello"))
+    nothing = shell("<&-", "run", *ONE)
+    equal((nothing.returncode, nothing.stdout), (2, b""), nothing.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "steps.bin"
+        closed = shell(">&-", "run", *ONE, "--record", record, "Hello")
+        equal(closed.returncode, 2)
+        assert b"standard output cannot be written" in closed.stderr, closed.stderr
+        assert b"Hello" not in record.read_bytes()[:64] and record.read_bytes(), "the answer went into another file"
+    equal(shell("<&- >&- 2>&-", "run", *ONE, "Hello").returncode, 2)
+
+
+def test_models_in_the_cache_have_names():
+    with tempfile.TemporaryDirectory(prefix="quire-e2e-") as cache:
+        models = Path(cache) / "models"
+        shutil.copytree(LLAMA, models / "small-llama")
+        flags = ["--cache", cache]
+        equal(succeed("list", *flags, "--json").out.count("\n"), 1)
+        model = json.loads(succeed("list", *flags, "--json").out)
+        size = sum(path.stat().st_size for path in LLAMA.iterdir())
+        equal((model["name"], model["path"], model["bytes"]), ("small-llama", str(models / "small-llama"), size))
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", model["modified"]), model
+        assert "small-llama" in succeed("list", *flags).out
+        equal(succeed("run", *ONE[2:], "-m", "small-llama", *flags, "Hello").out, answered("Hello"))
+        equal(succeed("inspect", "small-llama", *flags).out, succeed("inspect", "-m", models / "small-llama", *flags).out)
+        refuse("run", *flags, "small-llama", says="is the name of a model")
+        refuse("rm", *flags, "small-lama", says=["did you mean small-llama?"])
+        refuse("rm", *flags, "../models/small-llama", says="is not in")
+        assert "removed small-llama" in succeed("rm", *flags, "small-llama").out
+        equal(list(models.iterdir()), [])
+        assert "no models" in succeed("list", *flags).err
+        refuse("rm", *flags, "small-llama", says="nothing is")
+
+
+def test_doctor():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        free = str(taken.getsockname()[1])
+    report = succeed("doctor", LLAMA, "--port", free, "--json")
+    checks = {check["name"]: check for check in json.loads(report.out)["checks"]}
+    equal(set(checks), {"program", "processor", "kernels", "threads", "cgroup", "memory", "huge pages", "bandwidth", "port",
+                        "cache", "model"})
+    assert re.match(r"[\d.]+ GB/s", checks["bandwidth"]["text"]), checks
+    screen = succeed("doctor", LLAMA, "--port", free).out
+    assert len(screen.splitlines()) == len(checks) < 24, screen
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        stopped = quire("doctor", LLAMA, "--port", taken.getsockname()[1])
+    equal(stopped.code, 2)
+    assert "cannot be listened on" in stopped.out and "would not start here: see port" in stopped.err, stopped
+    stopped = quire("doctor", "/no/such/model", "--port", free)
+    assert stopped.code == 2 and "see model" in stopped.err, stopped
 
 
 if __name__ == "__main__":

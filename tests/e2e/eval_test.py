@@ -142,7 +142,7 @@ def test_errors():
 def test_interrupt_ends_it_cleanly():
     terminal, other_end = pty.openpty()  # progress tells when it can be interrupted
     process = subprocess.Popen([QUIRE, "eval", "-m", str(BASE), "--compute", "f32", "--isa", "scalar", "--window", "128"],
-                               env=environment(TERM="dumb"), stdout=subprocess.PIPE, stderr=other_end, text=True)
+                               env=environment(TERM="xterm"), stdout=subprocess.PIPE, stderr=other_end, text=True)
     os.close(other_end)
     seen = ""
     while not re.search(r"left, \d+ %", seen):
