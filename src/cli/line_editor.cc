@@ -21,6 +21,18 @@ constexpr char kPromptMark = '\1';  // around what takes no room in the prompt
 constexpr std::string_view kPasteEnd = "\x1b[201~";
 constexpr size_t kLongestPaste = 4 << 20;
 
+// The prompt in colour, with its escapes marked. libedit keeps an escape with the character behind it and forgets one that
+// has none, so the blanks at the end come after the colour.
+std::string marked_prompt(std::string_view prompt) {
+  const std::string_view words = prompt.substr(0, prompt.find_last_not_of(' ') + 1);
+  const std::string coloured = styled(stdout, Style::kPrompt, words);
+  if (coloured == words) return std::string(prompt);
+  const size_t begin = coloured.find(words);
+  const auto marked = [](std::string_view escape) { return kPromptMark + std::string(escape) + kPromptMark; };
+  return marked(std::string_view(coloured).substr(0, begin)) + std::string(words) +
+         marked(std::string_view(coloured).substr(begin + words.size())) + std::string(prompt.substr(words.size()));
+}
+
 // libedit reads, draws and measures characters by the locale. Numbers keep their point.
 bool use_utf8() {
   for (const char* name : {"C.UTF-8", "C.utf8", "en_US.UTF-8", ""}) {
@@ -218,13 +230,7 @@ std::unique_ptr<LineEditor> LineEditor::create(ChatTerminal& terminal, const Int
 }
 
 LineEditor::Event LineEditor::next(std::string_view prompt, std::string& line) {
-  const std::string coloured = styled(stdout, Style::kPrompt, prompt);
-  state_->prompt = prompt;
-  if (coloured != prompt) {
-    const size_t at = coloured.find(prompt);
-    state_->prompt = kPromptMark + coloured.substr(0, at) + kPromptMark + std::string(prompt) + kPromptMark +
-                     coloured.substr(at + prompt.size()) + kPromptMark;
-  }
+  state_->prompt = marked_prompt(prompt);
   state_->prompt_cells = display_width(prompt);
   state_->columns = terminal_columns(stdout);
   state_->stopped = false;

@@ -13,6 +13,22 @@
 #include "text/utf8.h"
 
 namespace quire {
+namespace {
+
+// As standard error shows it: wrapped at words on a terminal. No line break at the end.
+std::string wrapped_text(std::string_view text) {
+  std::string shown(text);
+  if (is_terminal(stderr)) {
+    TerminalText layout(false);
+    shown = layout.push(text, terminal_columns(stderr));
+    shown += layout.finish(terminal_columns(stderr));
+  }
+  while (shown.ends_with('\n')) shown.pop_back();
+  return shown;
+}
+
+}  // namespace
+
 bool is_terminal(std::FILE* file) { return ::isatty(::fileno(file)) == 1; }
 
 bool obeys_escapes(std::FILE* file) {
@@ -38,7 +54,9 @@ std::string styled(std::FILE* file, Style style, std::string_view text) {
 }
 
 void print_error(std::string_view message) {
-  std::fprintf(stderr, "%s %s\n", styled(stderr, Style::kError, "quire:").c_str(), std::string(message).c_str());
+  constexpr std::string_view kName = "quire:";
+  const std::string line = wrapped_text(std::string(kName).append(" ").append(message));
+  std::fprintf(stderr, "%s%s\n", styled(stderr, Style::kError, kName).c_str(), line.c_str() + kName.size());
 }
 
 bool ask(std::string_view question, bool by_default) {
@@ -54,14 +72,7 @@ bool ask(std::string_view question, bool by_default) {
 }
 
 void note(std::string_view text) {
-  std::string shown(text);
-  if (is_terminal(stderr)) {
-    TerminalText layout(false);
-    shown = layout.push(text, terminal_columns(stderr));
-    shown += layout.finish(terminal_columns(stderr));
-  }
-  while (shown.ends_with('\n')) shown.pop_back();
-  std::fprintf(stderr, "%s\n", styled(stderr, Style::kDim, shown).c_str());
+  std::fprintf(stderr, "%s\n", styled(stderr, Style::kDim, wrapped_text(text)).c_str());
 }
 
 std::string bytes_text(int64_t bytes) {

@@ -203,6 +203,8 @@ def test_lines_are_edited():
     t = start(*SHORT)
     t.type("helo wrld")                         # 1
     t.line("helo wrld")
+    colours = [t.screen.buffer[t.screen.cursor.y][x].fg for x in (0, 2)]
+    assert colours[0] != "default" and colours[1] == "default", f"the prompt alone is coloured: {colours}"
     t.type(LEFT * 3 + "o")                      # 2
     t.line("helo world", 9)
     t.type(HOME + RIGHT * 3 + "l")              # 3
