@@ -8,20 +8,6 @@
 #include "engine/sampling_defaults.h"
 
 namespace quire {
-namespace {
-
-// Speeds have no meaning for no tokens or no time.
-double per_second(int64_t tokens, double ms) {
-  return tokens > 0 && ms > 0 ? 1000.0 * static_cast<double>(tokens) / ms : 0;
-}
-
-int64_t prefilled_tokens(const RequestTimings& timings) { return timings.prompt_tokens - timings.cached_tokens; }
-
-// The first token comes out of the prefill.
-int64_t decoded_tokens(const RequestTimings& timings) { return timings.generated_tokens - 1; }
-
-}  // namespace
-
 Result<std::unique_ptr<Generator>> open_generator(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator, Generator::open(model_options(options, path)));
@@ -58,9 +44,9 @@ std::string timings_text(const RequestTimings& timings) {
   std::snprintf(ttft, sizeof ttft, ", first token after %.0f ms", timings.ttft_ms);
   std::string text = "prompt " + counted(timings.prompt_tokens, "token");
   if (timings.cached_tokens > 0) text += " (" + count_text(timings.cached_tokens) + " cached)";
-  text += ttft + (", prefill " + speed(per_second(prefilled_tokens(timings), timings.prefill_ms)));
+  text += ttft + (", prefill " + speed(timings.prefill_per_second()));
   text += "; answer " + counted(timings.generated_tokens, "token");
-  if (decoded_tokens(timings) > 0) text += ", decode " + speed(per_second(decoded_tokens(timings), timings.decode_ms));
+  if (timings.decoded_tokens() > 0) text += ", decode " + speed(timings.decode_per_second());
   return text;
 }
 

@@ -30,6 +30,18 @@ struct RequestTimings {
   int64_t cached_tokens = 0;     // of the prompt, found in the prefix cache
   int64_t generated_tokens = 0;  // of all choices
   int64_t preemptions = 0;
+
+  int64_t prefilled_tokens() const { return prompt_tokens - cached_tokens; }
+  // The first token comes out of the prefill.
+  int64_t decoded_tokens() const { return generated_tokens > 0 ? generated_tokens - 1 : 0; }
+  double prefill_per_second() const { return per_second(prefilled_tokens(), prefill_ms); }
+  double decode_per_second() const { return per_second(decoded_tokens(), decode_ms); }
+
+ private:
+  // Speeds have no meaning for no tokens or no time.
+  static double per_second(int64_t tokens, double ms) {
+    return tokens > 0 && ms > 0 ? 1000.0 * static_cast<double>(tokens) / ms : 0;
+  }
 };
 
 struct Event {

@@ -76,7 +76,7 @@ constexpr std::string_view kIndex = R"(quire serves a language model here.
   POST /v1/chat/completions   answer a conversation
   POST /v1/completions        continue a text
   POST /tokenize, /detokenize
-  GET  /tokenizer_info        special tokens by name
+  GET  /tokenizer_info        special tokens by name, chat template
   GET  /v1/models             what is served
   GET  /v1/engine             what is on, what is off, and why
   GET  /v1/requests/ID/trace  what happened to a request

@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-std::string info_json(const std::vector<std::pair<std::string, std::string>>& specials) {
+std::string info_json(const std::vector<std::pair<std::string, std::string>>& specials, const ChatTemplate* chat) {
   std::string json;
   JsonWriter out(&json);
   out.begin_object();
@@ -18,6 +18,7 @@ std::string info_json(const std::vector<std::pair<std::string, std::string>>& sp
     if (std::ranges::none_of(specials, is_named)) out.null(name);
   }
   for (const auto& [name, text] : specials) out.text(name, text);
+  chat != nullptr ? out.text("chat_template", chat->source()) : out.null("chat_template");
   out.end_object();
   return json;
 }
@@ -31,7 +32,7 @@ Result<PromptEncoder> PromptEncoder::create(const Engine& engine) {
   writer.begin_object();
   for (const auto& [name, text] : specials) writer.text(name, text);
   writer.end_object();
-  return PromptEncoder(engine, std::move(variables), info_json(specials));
+  return PromptEncoder(engine, std::move(variables), info_json(specials, engine.chat_template()));
 }
 
 std::variant<std::vector<int32_t>, ApiError> PromptEncoder::encode_chat(std::string_view messages,

@@ -28,8 +28,9 @@ class PromptEncoder {
   // when `budget` is spent.
   EncodedPrompts encode(GenerationCall& call, const WorkBudget& budget) const;
 
-  // A JSON object of the special tokens by name, for clients that tokenize through this server. "bos_token", "eos_token",
-  // "pad_token" and "unk_token" are always there: null, where the model has none.
+  // A JSON object of the special tokens by name and the source of the chat template, for clients that tokenize through this
+  // server. "bos_token", "eos_token", "pad_token", "unk_token" and "chat_template" are always there: null, where the model
+  // has none.
   const std::string& tokenizer_info() const { return tokenizer_info_; }
 
   bool content_parts() const { return content_parts_; }  // RequestContext::content_parts

@@ -128,7 +128,8 @@ Status in_template(const Status& status) { return {status.code(), "chat template
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::unique_ptr<Program> program) : program_(std::move(program)) {}
+ChatTemplate::ChatTemplate(std::string source, std::unique_ptr<Program> program)
+    : source_(std::move(source)), program_(std::move(program)) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
@@ -136,7 +137,7 @@ ChatTemplate::~ChatTemplate() = default;
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   auto program = jinja::compile(source);
   if (!program.ok()) return in_template(program.status());
-  return ChatTemplate(std::make_unique<Program>(Program{std::move(*program)}));
+  return ChatTemplate(std::string(source), std::make_unique<Program>(Program{std::move(*program)}));
 }
 
 bool ChatTemplate::reads_parts() const {

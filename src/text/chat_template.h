@@ -45,13 +45,16 @@ class ChatTemplate {
   // a template that does not know them fails, or prints the list. As costly as a render.
   bool reads_parts() const;
 
+  const std::string& source() const { return source_; }
+
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
  private:
   struct Program;
-  explicit ChatTemplate(std::unique_ptr<Program> program);
+  ChatTemplate(std::string source, std::unique_ptr<Program> program);
+  std::string source_;
   std::unique_ptr<Program> program_;
 };
 

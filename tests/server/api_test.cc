@@ -119,11 +119,11 @@ TEST(Api, ContinuesTheFinalMessage) {
   }
 }
 
-TEST(Api, TellsTheTokenizersSpecialTokens) {
+TEST(Api, TellsTheTokenizersTokensAndTemplate) {
   RunningServer server;
   const RawAnswer answer = server.ask(get("/tokenizer_info"));
   EXPECT_EQ(answer.status, 200);
-  for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
+  for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token", "chat_template"}) {
     EXPECT_NE(answer.body.find("\"" + std::string(name) + "\":"), std::string::npos) << answer.body;
   }
 }
