@@ -66,13 +66,13 @@ Status answer_once(Generator& generator, const Options& options, const std::stri
   return result.finish_reason == "cancelled" ? cancelled("") : Status();
 }
 
-// A name that --model takes, or the path of a model.
+// A name that --model takes, or the path of a model: of a GGUF file, also where there is none.
 bool names_model(const std::string& text, const Options& options) {
+  if (text.ends_with(".gguf") && text.find(' ') == std::string::npos) return true;
   const std::vector<std::string> names = model_names(options);
   if (std::ranges::find(names, text) != names.end()) return true;
   std::error_code error;
-  return text.ends_with(".gguf") ? std::filesystem::is_regular_file(text, error)
-                                 : std::filesystem::is_regular_file(text + "/config.json", error);
+  return std::filesystem::is_regular_file(text + "/config.json", error);
 }
 
 // `quire run NAME` may mean the model or the words. A person is asked; a script is told both spellings.

@@ -466,6 +466,7 @@ def test_models_in_the_cache_have_names():
         equal(succeed("run", *ONE[2:], "-m", "small-llama", *flags, "Hello").out, answered("Hello"))
         equal(succeed("inspect", "small-llama", *flags).out, succeed("inspect", "-m", models / "small-llama", *flags).out)
         refuse("run", *flags, "small-llama", says="is the name of a model")
+        refuse("run", *flags, "./absent.gguf", says="is the name of a model")
         refuse("rm", *flags, "small-lama", says=["did you mean small-llama?"])
         refuse("rm", *flags, "../models/small-llama", says="is not in")
         assert "removed small-llama" in succeed("rm", *flags, "small-llama").out
