@@ -222,28 +222,33 @@ bool is_list(const OptionRow& row) {
 }
 
 Result<OptionValue> parse_option(const OptionRow& row, std::string_view text, std::string_view shown_as) {
-  const Status wrong = wrong_value(row, shown_as, quoted(text));
-  return std::visit(
-      [&](auto member) -> Result<OptionValue> {
+  OptionValue value;
+  const bool understood = std::visit(
+      [&](auto member) {
         using T = ValueOf<decltype(member)>;
         if constexpr (std::is_same_v<T, bool>) {
-          if (text != "0" && text != "1") return wrong;
-          return OptionValue(text == "1");
+          value = text == "1";
+          return text == "0" || text == "1";
         } else if constexpr (kIsNumber<T>) {
           T number{};
-          if (parse_number(text, number)) return OptionValue(number);
+          if (parse_number(text, number)) {
+            value = number;
+            return true;
+          }
           int64_t negative = 0;
-          if (!std::is_same_v<T, uint64_t> || !parse_number(text, negative)) return wrong;
-          return OptionValue(negative);
+          const bool parsed = std::is_same_v<T, uint64_t> && parse_number(text, negative);
+          value = negative;
+          return parsed;
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-          std::vector<int64_t> values;
-          if (!parse_list(text, values)) return wrong;
-          return OptionValue(std::move(values));
+          return parse_list(text, value.emplace<T>());
         } else {
-          return OptionValue(std::string(text));
+          value = std::string(text);
+          return true;
         }
       },
       row.member);
+  if (!understood) return wrong_value(row, shown_as, quoted(text));
+  return value;
 }
 
 Status set_option(Options& options, const OptionRow& row, const OptionValue& value, std::string_view shown_as) {
