@@ -50,6 +50,8 @@ void add_token(std::string_view text, bool special, bool normalized, TokenizerSp
   spec->added_tokens.push_back(std::move(token));
 }
 
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
 // The tokenizer of a checkpoint, with tokens of every kind that chats use beside its own.
 Subject subject_of(const fs::path& path) {
   Subject subject{.name = path.string(), .tokenizer = {}, .plain = {}, .tokens = {}};
@@ -61,9 +63,11 @@ Subject subject_of(const fs::path& path) {
   for (const char* text : {"<tool_response>", "un word"}) add_token(text, false, true, &*spec);
   for (const char* text : {"<|x_start|>", "<|x_end|>"}) add_token(text, true, false, &*spec);
   add_token("<|x_normal|>", true, true, &*spec);
-  subject.tokens = spec->added_tokens;
+  // White space is layout, whoever wrote it (docs/security.md): tokens of nothing else stay with both.
   TokenizerSpec plain = *spec;
-  plain.added_tokens.clear();
+  std::erase_if(plain.added_tokens, [](const AddedToken& token) { return token.special || !is_blank(token.text); });
+  std::ranges::copy_if(spec->added_tokens, std::back_inserter(subject.tokens),
+                       [](const AddedToken& token) { return token.special || !is_blank(token.text); });
   subject.plain = make(std::move(plain));
   subject.tokenizer = make(std::move(*spec));
   return subject;
