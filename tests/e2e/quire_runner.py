@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUIRE = os.environ.get("QUIRE_BIN", str(ROOT / "build/release/bin/quire"))
 TINY = ROOT / "tests/golden/tiny"
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 class Skipped(Exception):
