@@ -1,4 +1,4 @@
-// Generated from Python 3.11's unicodedata (Unicode 14): what neither utf8proc nor text/unicode.h has.
+// Generated from Python 3.11's unicodedata (Unicode 14): what neither utf8proc nor unicode/unicode.h has.
 #pragma once
 
 namespace quire::jinja {

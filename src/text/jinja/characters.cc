@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "text/jinja/character_tables.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace quire::jinja {
 namespace {

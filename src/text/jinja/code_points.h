@@ -1,11 +1,11 @@
 // Code points in valid UTF-8, as Python counts and cuts strings. Text is checked once, where it enters (is_valid_utf8
-// of text/utf8.h); positions are bytes unless a name says code points.
+// of unicode/utf8.h); positions are bytes unless a name says code points.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire::jinja {
 

@@ -1,4 +1,4 @@
-#include "text/display_width.h"
+#include "unicode/display_width.h"
 
 #include <gtest/gtest.h>
 

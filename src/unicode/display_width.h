@@ -1,3 +1,5 @@
+// src/unicode/ holds what every text needs, whoever reads it: UTF-8, properties of characters, and widths in a terminal.
+//
 // How many cells of a terminal a text takes: 2 for wide characters and emoji, 0 for what joins the character before it.
 //
 // A cluster is what people take for one character: a letter with its accents, a family joined from four emoji, a flag of two

@@ -1,10 +1,10 @@
-#include "text/display_width.h"
+#include "unicode/display_width.h"
 
 #include <utf8proc.h>
 
 #include <algorithm>
 
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

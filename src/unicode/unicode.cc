@@ -1,4 +1,4 @@
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 #include <cstddef>
 
@@ -6,7 +6,7 @@ namespace quire::internal {
 namespace {
 
 constexpr uint32_t kRanges[] = {
-#include "text/unicode_ranges.inc"
+#include "unicode/unicode_ranges.inc"
 };
 constexpr int kFlagBits = 11;
 constexpr uint32_t kPageSize = 1 << kUnicodePageBits;

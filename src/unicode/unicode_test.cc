@@ -1,4 +1,4 @@
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 #include <gtest/gtest.h>
 
