@@ -1,0 +1,180 @@
+// Cutting strings into pieces and joining them.
+#include <algorithm>
+
+#include "jinja/characters.h"
+#include "jinja/iteration.h"
+#include "jinja/string_functions.h"
+#include "jinja/value_text.h"
+
+namespace quire::jinja {
+namespace {
+
+bool full(const Pieces& pieces) { return pieces.size() > kMaxListItems; }
+
+Result<Value> list_of_pieces(Call& call, const Pieces& pieces) {
+  if (full(pieces)) return out_of_range("the template splits a string into too many pieces");
+  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(call.subject.text().bytes.size()));
+  std::vector<Value> items;
+  items.reserve(pieces.size());
+  for (const auto& [begin, end] : pieces) {
+    QUIRE_RETURN_IF_ERROR(call.runtime.charge(1));
+    items.push_back(Value::string(call.heap(), sub_text(call.subject.text(), begin, end)));
+  }
+  return make_list(call.heap(), std::move(items));
+}
+
+Pieces split_at(std::string_view bytes, std::string_view separator, Int limit) {
+  Pieces pieces;
+  size_t begin = 0;
+  for (Int done = 0; (limit < 0 || done < limit) && !full(pieces); ++done) {
+    const size_t match = bytes.find(separator, begin);
+    if (match == std::string_view::npos) break;
+    pieces.emplace_back(begin, match);
+    begin = match + separator.size();
+  }
+  pieces.emplace_back(begin, bytes.size());
+  return pieces;
+}
+
+Pieces split_last_at(std::string_view bytes, std::string_view separator, Int limit) {
+  Pieces pieces;
+  size_t end = bytes.size();
+  for (Int done = 0; (limit < 0 || done < limit) && !full(pieces); ++done) {
+    const size_t match = end < separator.size() ? bytes.npos : bytes.rfind(separator, end - separator.size());
+    if (match == std::string_view::npos) break;
+    pieces.emplace_back(match + separator.size(), end);
+    end = match;
+  }
+  pieces.emplace_back(0, end);
+  std::reverse(pieces.begin(), pieces.end());
+  return pieces;
+}
+
+size_t skip_space(std::string_view bytes, size_t at, bool space) {
+  while (at < bytes.size()) {
+    size_t after = at;
+    if (is_space(next_code_point(bytes, after)) != space) break;
+    at = after;
+  }
+  return at;
+}
+
+size_t skip_space_back(std::string_view bytes, size_t end, bool space) {
+  while (end > 0) {
+    const size_t before = previous_boundary(bytes, end);
+    size_t at = before;
+    if (is_space(next_code_point(bytes, at)) != space) break;
+    end = before;
+  }
+  return end;
+}
+
+Pieces split_space(std::string_view bytes, Int limit) {
+  Pieces pieces;
+  size_t at = skip_space(bytes, 0, true);
+  for (Int done = 0; at < bytes.size() && !full(pieces); ++done) {
+    if (limit >= 0 && done >= limit) {
+      pieces.emplace_back(at, bytes.size());
+      break;
+    }
+    const size_t end = skip_space(bytes, at, false);
+    pieces.emplace_back(at, end);
+    at = skip_space(bytes, end, true);
+  }
+  return pieces;
+}
+
+Pieces split_last_space(std::string_view bytes, Int limit) {
+  Pieces pieces;
+  size_t end = skip_space_back(bytes, bytes.size(), true);
+  for (Int done = 0; end > 0 && !full(pieces); ++done) {
+    if (limit >= 0 && done >= limit) {
+      pieces.emplace_back(0, end);
+      break;
+    }
+    const size_t begin = skip_space_back(bytes, end, false);
+    pieces.emplace_back(begin, end);
+    end = skip_space_back(bytes, begin, true);
+  }
+  std::reverse(pieces.begin(), pieces.end());
+  return pieces;
+}
+
+Result<Value> split_from(Call& call, bool last) {
+  const std::string_view bytes = call.subject.text().bytes;
+  QUIRE_ASSIGN_OR_RETURN(const Int limit, int_argument(call, 1, -1));
+  if (!call.given_not_none(0)) {
+    return list_of_pieces(call, last ? split_last_space(bytes, limit) : split_space(bytes, limit));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const Value separator, string_argument(call, 0, "split"));
+  const std::string& cut = separator.text().bytes;
+  if (cut.empty()) return invalid_argument("split(): empty separator");
+  return list_of_pieces(call, last ? split_last_at(bytes, cut, limit) : split_at(bytes, cut, limit));
+}
+
+Result<Value> partition_from(Call& call, bool last) {
+  QUIRE_ASSIGN_OR_RETURN(const Value separator, string_argument(call, 0, "partition"));
+  const std::string& cut = separator.text().bytes;
+  if (cut.empty()) return invalid_argument("partition(): empty separator");
+  const Text& text = call.subject.text();
+  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(text.bytes.size()));
+  const size_t at = last ? text.bytes.rfind(cut) : text.bytes.find(cut);
+  const auto piece = [&](size_t begin, size_t end) { return Value::string(call.heap(), sub_text(text, begin, end)); };
+  const size_t size = text.bytes.size();
+  std::vector<Value> parts;
+  if (at != std::string::npos) {
+    parts = {piece(0, at), piece(at, at + cut.size()), piece(at + cut.size(), size)};
+  } else if (last) {
+    parts = {piece(0, 0), piece(0, 0), piece(0, size)};
+  } else {
+    parts = {piece(0, size), piece(0, 0), piece(0, 0)};
+  }
+  return make_tuple(call.heap(), std::move(parts));
+}
+
+}  // namespace
+
+Result<Value> split(Call& call) { return split_from(call, false); }
+Result<Value> split_last(Call& call) { return split_from(call, true); }
+Result<Value> partition(Call& call) { return partition_from(call, false); }
+Result<Value> partition_last(Call& call) { return partition_from(call, true); }
+
+Result<Value> split_lines(Call& call) {
+  QUIRE_ASSIGN_OR_RETURN(const Int keep_ends, int_argument(call, 0, 0));
+  return list_of_pieces(call, lines_of(call.subject.text().bytes, keep_ends != 0));
+}
+
+Result<Value> join(Call& call) {
+  const Text& separator = call.subject.text();
+  QUIRE_ASSIGN_OR_RETURN(const auto items, collect(call.runtime, call.args[0]));
+  TextBuilder out;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out.append(separator);
+    if (separator.markup) {
+      QUIRE_RETURN_IF_ERROR(append_escaped(call.runtime, items[i], out));
+    } else if (items[i].is(Kind::kString)) {
+      out.append(items[i].text());
+    } else {
+      return invalid_argument("join() wants strings, but item " + std::to_string(i) + " is " +
+                              quoted(type_name(items[i])));
+    }
+  }
+  return call.runtime.string(std::move(out), separator.markup);
+}
+
+Pieces lines_of(std::string_view bytes, bool keep_ends) {
+  Pieces lines;
+  size_t begin = 0;
+  for (size_t at = 0; at < bytes.size() && !full(lines);) {
+    const size_t end = at;
+    const char32_t c = next_code_point(bytes, at);
+    if (!is_line_break(c)) continue;
+    if (c == '\r' && at < bytes.size() && bytes[at] == '\n') ++at;
+    lines.emplace_back(begin, keep_ends ? at : end);
+    begin = at;
+  }
+  if (begin < bytes.size()) lines.emplace_back(begin, bytes.size());
+  return lines;
+}
+
+}  // namespace quire::jinja
