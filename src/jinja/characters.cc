@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "jinja/character_tables.h"
 #include "unicode/unicode.h"
@@ -14,17 +15,20 @@ namespace {
 constexpr char32_t kCapitalSigma = 0x3A3, kSmallSigma = 0x3C3, kFinalSigma = 0x3C2;
 constexpr char32_t kCapitalIWithDot = 0x130, kCombiningDot = 0x307;
 
-template <size_t N>
-bool in_ranges(const CodePointRange (&ranges)[N], char32_t c) {
-  const auto after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
-                                      [](char32_t value, const CodePointRange& range) { return value < range.first; });
-  return after != std::begin(ranges) && c <= std::prev(after)->last;
+// Greek capitals and small letters with an iota below, which are spelled out in upper case: U+1F80 to U+1FAF, three rows
+// of 8 small letters and then their 8 title cases.
+bool has_iota_below(char32_t c) { return c >= 0x1F80 && c <= 0x1FAF; }
+
+SpecialCase iota_case(char32_t c) {
+  constexpr char32_t kCapitals[] = {0x1F08, 0x1F28, 0x1F68}, kIota = 0x399;
+  return {c, {kCapitals[(c - 0x1F80) / 16] + (c & 7), kIota}, {c | 8}};
 }
 
-const SpecialCase* find_special(char32_t c) {
+std::optional<SpecialCase> find_special(char32_t c) {
+  if (has_iota_below(c)) return iota_case(c);
   const auto at = std::lower_bound(std::begin(kSpecialCases), std::end(kSpecialCases), c,
                                    [](const SpecialCase& row, char32_t value) { return row.from < value; });
-  return at != std::end(kSpecialCases) && at->from == c ? at : nullptr;
+  return at != std::end(kSpecialCases) && at->from == c ? std::optional<SpecialCase>(*at) : std::nullopt;
 }
 
 void append_all(const char32_t (&mapped)[3], Origin origin, TextBuilder& out) {
@@ -34,12 +38,12 @@ void append_all(const char32_t (&mapped)[3], Origin origin, TextBuilder& out) {
 }
 
 void append_upper(char32_t c, Origin origin, TextBuilder& out) {
-  if (const SpecialCase* special = find_special(c)) return append_all(special->upper, origin, out);
+  if (const auto special = find_special(c)) return append_all(special->upper, origin, out);
   out.append(static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))), origin);
 }
 
 void append_title(char32_t c, Origin origin, TextBuilder& out) {
-  if (const SpecialCase* special = find_special(c)) return append_all(special->title, origin, out);
+  if (const auto special = find_special(c)) return append_all(special->title, origin, out);
   out.append(static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))), origin);
 }
 
@@ -86,31 +90,10 @@ void append_lower(char32_t c, Position position, Origin origin, TextBuilder& out
   out.append(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), origin);
 }
 
-void append_folded(char32_t c, Origin origin, TextBuilder& out) {
-  utf8proc_int32_t folded[8];
-  int boundary = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded, std::size(folded),
-                                             UTF8PROC_CASEFOLD, &boundary);
-  for (utf8proc_ssize_t i = 0; i < count; ++i) out.append(static_cast<char32_t>(folded[i]), origin);
-}
-
 }  // namespace
 
 bool is_line_break(char32_t c) {
   return (c >= 10 && c <= 13) || (c >= 28 && c <= 30) || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-bool is_alpha(char32_t c) {
-  const auto kind = category(c);
-  return kind >= Category::kLu && kind <= Category::kLo;
-}
-
-bool is_decimal(char32_t c) { return category(c) == Category::kNd; }
-bool is_digit(char32_t c) { return is_decimal(c) || in_ranges(kDigitsNotDecimal, c); }
-
-bool is_numeric(char32_t c) {
-  const auto kind = category(c);
-  return (kind >= Category::kNd && kind <= Category::kNo) || in_ranges(kNumericLetters, c);
 }
 
 bool is_upper(char32_t c) {
@@ -142,20 +125,6 @@ bool is_printable(char32_t c) {
   }
 }
 
-bool is_word(char32_t c) { return c == '_' || is_alphanumeric(c); }
-
-bool is_identifier_start(char32_t c) {
-  if (c < 0x80) return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return is_alpha(c) || category(c) == Category::kNl;
-}
-
-bool is_identifier_part(char32_t c) {
-  if (is_identifier_start(c) || (c >= '0' && c <= '9')) return true;
-  const auto kind = category(c);
-  return c >= 0x80 &&
-         (kind == Category::kMn || kind == Category::kMc || kind == Category::kNd || kind == Category::kPc);
-}
-
 void map_case(const Text& text, Case how, TextBuilder& out, WorkMeter& meter) {
   bool previous_cased = false;
   size_t at = 0;
@@ -164,13 +133,8 @@ void map_case(const Text& text, Case how, TextBuilder& out, WorkMeter& meter) {
       const size_t begin = at;
       const char32_t c = next_code_point(text.bytes, at);
       const Position position{text.bytes, begin, at};
-      const bool raise = how == Case::kUpper || (how == Case::kSwap && is_lower(c));
-      if (raise) {
+      if (how == Case::kUpper) {
         append_upper(c, origin, out);
-      } else if (how == Case::kFold) {
-        append_folded(c, origin, out);
-      } else if (how == Case::kSwap && !is_upper(c)) {
-        out.append(c, origin);
       } else if ((how == Case::kTitle && !previous_cased) || (how == Case::kCapitalize && begin == 0)) {
         append_title(c, origin, out);
       } else {

@@ -10,23 +10,14 @@
 namespace quire::jinja {
 
 bool is_line_break(char32_t c);  // what splitlines() splits at
-bool is_alpha(char32_t c);
-bool is_decimal(char32_t c);
-bool is_digit(char32_t c);
-bool is_numeric(char32_t c);
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_title(char32_t c);
 bool is_printable(char32_t c);  // shown as itself by repr()
-bool is_word(char32_t c);       // \w of a pattern
-bool is_identifier_start(char32_t c);
-bool is_identifier_part(char32_t c);
-
-inline bool is_alphanumeric(char32_t c) { return is_alpha(c) || is_decimal(c) || is_digit(c) || is_numeric(c); }
 inline bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
 
 // Full case mapping: a character may become up to three. Origins of bytes carry over.
-enum class Case { kUpper, kLower, kFold, kSwap, kCapitalize, kTitle };
+enum class Case { kUpper, kLower, kCapitalize, kTitle };
 // kTitle: a cased letter after an uncased character is title case, others lower (str.title()).
 void map_case(const Text& text, Case how, TextBuilder& out, WorkMeter& meter);
 // The first character of the range in upper case and the rest in lower, what the filter title does to a word.

@@ -153,7 +153,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
   }
   const bool keys = container.is(Kind::kDictView) && container.dict_view().part() == DictView::Part::kKeys;
   if (container.is(Kind::kDict) || keys) {
-    if (!hashable(item)) return invalid_argument("unhashable type: " + quoted(type_name(item)));
+    if (!hashable(item)) return unhashable(item);
     const Dict& dict = keys ? container.dict_view().dict() : container.dict();
     return dict.find(item) != nullptr;
   }

@@ -55,6 +55,8 @@ int compare_tuples(const std::vector<Value>& left, const std::vector<Value>& rig
 
 bool hashable(const Value& value) { return hashable_to_depth(value, kMaxKeyDepth); }
 
+Status unhashable(const Value& value) { return invalid_argument("unhashable type: " + quoted(type_name(value))); }
+
 int compare_keys(const Value& left, const Value& right) {
   const int left_class = key_class(left), right_class = key_class(right);
   if (left_class != right_class) return left_class < right_class ? -1 : 1;

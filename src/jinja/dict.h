@@ -51,6 +51,8 @@ inline const DictView& Value::dict_view() const { return *object_as<DictView>();
 Value make_dict(Heap& heap, Dict::Entries entries, Origin origin = Origin::kTemplate);
 
 bool hashable(const Value& value);
+// What is said of a key that is not.
+Status unhashable(const Value& value);
 // A total order of hashable values in which exactly those are equal that are one key to Python.
 int compare_keys(const Value& left, const Value& right);
 

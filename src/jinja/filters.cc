@@ -1,7 +1,5 @@
 #include "jinja/filters.h"
 
-#include "jinja/attributes.h"
-
 namespace quire::jinja {
 
 const Builtin* find_filter(std::string_view name) {

@@ -1,5 +1,4 @@
-// The filters of jinja2 by name, as transformers sets them up (tojson writes plain JSON). Not there are those whose
-// output is random or made for web pages: random, urlize, xmlattr, striptags, wordwrap, pprint.
+// The filters, by name, as transformers sets them up (tojson writes plain JSON): those of jinja2 that chat templates use.
 #pragma once
 
 #include <span>

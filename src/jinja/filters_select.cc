@@ -4,6 +4,7 @@
 #include "jinja/filters.h"
 #include "jinja/is_tests.h"
 #include "jinja/iteration.h"
+#include "jinja/known.h"
 
 namespace quire::jinja {
 namespace {
@@ -48,7 +49,7 @@ Result<Transform> map_transform(const Arguments& arguments) {
   if (arguments.positional.empty()) return invalid_argument("map wants the name of a filter");
   QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments.positional[0], "map"));
   const Builtin* filter = find_filter(name);
-  if (filter == nullptr) return unsupported("there is no filter '" + name + "'");
+  if (filter == nullptr) return not_known("filter", name);
   return Transform([filter, rest = without_first(arguments, 1)](Runtime& runtime, const Value& item) {
     return invoke(runtime, *filter, item, rest);
   });
@@ -65,7 +66,7 @@ Result<Transform> test_transform(const Arguments& arguments, bool by_attribute) 
   if (arguments.positional.size() <= name_index) return Transform(subject);
   QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments.positional[name_index], "select"));
   const Builtin* test = find_test(name);
-  if (test == nullptr) return unsupported("there is no test '" + name + "'");
+  if (test == nullptr) return not_known("test", name);
   return Transform(
       [=, rest = without_first(arguments, name_index + 1)](Runtime& runtime, const Value& item) -> Result<Value> {
         QUIRE_ASSIGN_OR_RETURN(const Value value, subject(runtime, item));

@@ -31,7 +31,7 @@ Result<Value> list(Call& call) {
 
 Result<Value> reverse(Call& call) {
   if (call.subject.is(Kind::kString)) {
-    return get_slice(call.runtime, call.subject, Value(), Value(), Value::integer(-1));
+    return get_slice(call.runtime, call.subject, {{}, {}, Value::integer(-1)});
   }
   if (!call.subject.is(Kind::kIterator)) return reversed(call.runtime, call.subject);
   QUIRE_ASSIGN_OR_RETURN(auto items, collect(call.runtime, call.subject));
@@ -155,80 +155,23 @@ Result<Value> extreme(Call& call, bool largest) {
 Result<Value> smallest(Call& call) { return extreme(call, false); }
 Result<Value> largest(Call& call) { return extreme(call, true); }
 
-Result<Value> group_by(Call& call) {
-  const Value& path = call.args[0];
-  const Value fallback = call.args[1];
-  const bool case_sensitive = call.given(2) && truthy(call.args[2]);
-  QUIRE_ASSIGN_OR_RETURN(auto items, collect(call.runtime, call.subject));
-  std::vector<Value> keys, plain_keys;
-  for (const Value& item : items) {
-    QUIRE_ASSIGN_OR_RETURN(plain_keys.emplace_back(), get_path(call.runtime, item, path, fallback));
-    QUIRE_ASSIGN_OR_RETURN(keys.emplace_back(), case_sensitive ? Result<Value>(plain_keys.back())
-                                                               : ignore_case(call.runtime, plain_keys.back()));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const auto order, sorted_order(call.runtime, keys, false));
-  std::vector<Value> groups;
-  for (size_t begin = 0; begin < order.size();) {
-    std::vector<Value> members;
-    size_t end = begin;
-    for (; end < order.size(); ++end) {
-      QUIRE_ASSIGN_OR_RETURN(const bool same, equal(call.runtime, keys[order[begin]], keys[order[end]]));
-      if (!same && end > begin) break;
-      members.push_back(items[order[end]]);
-    }
-    groups.push_back(make_group(call.heap(), plain_keys[order[begin]], make_list(call.heap(), std::move(members))));
-    begin = end;
-  }
-  return make_list(call.heap(), std::move(groups));
-}
-
 Result<Value> batch(Call& call) {
-  const Value subject = call.subject, size_value = call.args[0], fill = call.args[1];
+  QUIRE_ASSIGN_OR_RETURN(const Int size, int_argument(call, 0, 0));
+  if (size < 1 || size > static_cast<Int>(kMaxListItems)) return out_of_range("batch is too short or too long");
+  const Value subject = call.subject, fill = call.args[1];
   const bool fills = call.given_not_none(1);
   return make_deferred(call.heap(), [=](Runtime& runtime) -> Result<std::vector<Value>> {
     QUIRE_ASSIGN_OR_RETURN(const auto items, collect(runtime, subject));
-    const bool number = size_value.is_number();
-    const Int size = size_value.is(Kind::kFloat) ? static_cast<Int>(size_value.as_float()) : size_value.as_int();
     std::vector<Value> batches, current;
-    for (const Value& item : items) {
-      if (number && static_cast<Int>(current.size()) == size) {
-        batches.push_back(make_list(runtime.heap(), std::move(current)));
-        current.clear();
-      }
-      current.push_back(item);
+    for (size_t i = 0; i < items.size(); ++i) {
+      current.push_back(items[i]);
+      const bool last = i + 1 == items.size();
+      while (last && fills && static_cast<Int>(current.size()) < size) current.push_back(fill);
+      if (!last && static_cast<Int>(current.size()) < size) continue;
+      batches.push_back(make_list(runtime.heap(), std::move(current)));
+      current.clear();
     }
-    if (current.empty()) return batches;
-    if (fills && !number) return invalid_argument("batch wants a number");
-    if (fills && size > static_cast<Int>(kMaxListItems)) return out_of_range("batch is too long");
-    while (fills && static_cast<Int>(current.size()) < size) current.push_back(fill);
-    batches.push_back(make_list(runtime.heap(), std::move(current)));
     return batches;
-  });
-}
-
-Result<Value> slice(Call& call) {
-  const Value subject = call.subject, count_value = call.args[0], fill = call.args[1];
-  const bool fills = call.given_not_none(1);
-  return make_deferred(call.heap(), [=](Runtime& runtime) -> Result<std::vector<Value>> {
-    QUIRE_ASSIGN_OR_RETURN(const auto items, collect(runtime, subject));
-    if (!count_value.is_integral()) return invalid_argument("slice wants a number of slices");
-    const Int count = count_value.as_int();
-    if (count == 0) return invalid_argument("slice wants at least one slice");
-    if (count > kMaxRangeItems) return out_of_range("slice wants too many slices");
-    std::vector<Value> slices;
-    if (count < 0) return slices;
-    const auto parts = static_cast<size_t>(count);
-    const size_t each = items.size() / parts, longer = items.size() % parts;
-    size_t begin = 0;
-    for (size_t i = 0; i < parts; ++i) {
-      const size_t end = begin + each + (i < longer ? 1 : 0);
-      std::vector<Value> part(items.begin() + static_cast<ptrdiff_t>(begin),
-                              items.begin() + static_cast<ptrdiff_t>(end));
-      if (fills && i >= longer) part.push_back(fill);
-      slices.push_back(make_list(runtime.heap(), std::move(part)));
-      begin = end;
-    }
-    return slices;
   });
 }
 
@@ -248,36 +191,25 @@ Result<Value> unique(Call& call) {
       QUIRE_ASSIGN_OR_RETURN(auto item, source->next(runtime));
       if (!item) return item;
       QUIRE_ASSIGN_OR_RETURN(const Value key, sort_key(runtime, *item, path, case_sensitive));
-      if (!hashable(key)) return invalid_argument("unhashable type: " + quoted(type_name(key)));
+      if (!hashable(key)) return unhashable(key);
       if (!seen.insert(key).second) continue;
       return item;
     }
   });
 }
 
-Result<Value> attribute(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Value name, string_argument(call, 0, "attr"));
-  if (call.subject.is(Kind::kUndefined)) return invalid_argument(call.subject.undefined_message());
-  QUIRE_ASSIGN_OR_RETURN(auto found, find_attribute(call.runtime, call.subject, name.text().bytes));
-  if (found) return std::move(*found);
-  return call.runtime.undefined(quoted(type_name(call.subject)) + " has no attribute " + quoted(name.text().bytes));
-}
-
 constexpr Builtin kFilters[] = {
-    {"attr", "name", attribute},
     {"batch", "linecount fill_with?", batch},
     {"d", "default_value? boolean?", default_value},
     {"default", "default_value? boolean?", default_value},
     {"dictsort", "case_sensitive? by? reverse?", dict_sort},
     {"first", "", first},
-    {"groupby", "attribute default? case_sensitive?", group_by},
     {"items", "", items},
     {"last", "", last},
     {"list", "", list},
     {"max", "case_sensitive? attribute?", largest},
     {"min", "case_sensitive? attribute?", smallest},
     {"reverse", "", reverse},
-    {"slice", "slices fill_with?", slice},
     {"sort", "reverse? case_sensitive? attribute?", sort},
     {"unique", "case_sensitive? attribute?", unique},
 };

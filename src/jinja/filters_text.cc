@@ -7,7 +7,6 @@
 #include "jinja/filters.h"
 #include "jinja/iteration.h"
 #include "jinja/json.h"
-#include "jinja/number.h"
 #include "jinja/operators.h"
 #include "jinja/string_functions.h"
 #include "jinja/value_text.h"
@@ -18,22 +17,19 @@ namespace {
 // A method of strings as a filter: the subject is turned into a string first.
 template <Result<Value> (*kMethod)(Call&)>
 Result<Value> on_string(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(call.subject, soft_string(call.runtime, call.subject));
+  QUIRE_ASSIGN_OR_RETURN(call.subject, to_string(call.runtime, call.subject));
   return kMethod(call);
 }
 
-Result<Value> string_filter(Call& call) { return soft_string(call.runtime, call.subject); }
-
-Result<Value> escape(Call& call) {
-  TextBuilder out;
-  QUIRE_RETURN_IF_ERROR(append_escaped(call.runtime, call.subject, out));
-  return call.runtime.string(std::move(out), true);
-}
+Result<Value> string_filter(Call& call) { return to_string(call.runtime, call.subject); }
 
 Result<Value> safe(Call& call) {
   TextBuilder out;
   QUIRE_RETURN_IF_ERROR(append_str(call.runtime, call.subject, out));
-  return call.runtime.string(std::move(out), true);
+  if (out.overflowed()) return call.runtime.string(std::move(out));
+  Text text = out.take();
+  text.safe = true;
+  return Value::string(call.heap(), std::move(text));
 }
 
 Result<Value> replace_filter(Call& call) {
@@ -47,7 +43,7 @@ Result<Value> replace_filter(Call& call) {
 bool begins_word_behind(char32_t c) { return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c); }
 
 Result<Value> title_filter(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Value subject, soft_string(call.runtime, call.subject));
+  QUIRE_ASSIGN_OR_RETURN(const Value subject, to_string(call.runtime, call.subject));
   const Text& text = subject.text();
   TextBuilder out;
   size_t begin = 0;
@@ -62,26 +58,6 @@ Result<Value> title_filter(Call& call) {
   }
   map_word(text, begin, text.bytes.size(), out, call.runtime.meter());
   return call.runtime.string(std::move(out));
-}
-
-Result<Value> word_count(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Value subject, soft_string(call.runtime, call.subject));
-  const std::string& bytes = subject.text().bytes;
-  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(bytes.size()));
-  Int count = 0;
-  bool in_word = false;
-  for (size_t at = 0; at < bytes.size() && !call.runtime.meter().spent();) {
-    const bool word = is_word(next_code_point(bytes, at));
-    count += word && !in_word ? 1 : 0;
-    in_word = word;
-  }
-  return Value::integer(count);
-}
-
-Result<Value> center_filter(Call& call) {
-  if (!call.given(0)) call.args[0] = Value::integer(80);
-  call.args.emplace_back();  // the fill character, which the filter does not let choose
-  return on_string<center>(call);
 }
 
 Result<Value> join_filter(Call& call) {
@@ -135,31 +111,11 @@ Result<Value> indent(Call& call) {
     }
     out.append(text, begin, end);
   }
-  return call.runtime.string(std::move(out), text.markup);
-}
-
-Result<Value> truncate(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Int limit, int_argument(call, 0, 255));
-  QUIRE_ASSIGN_OR_RETURN(const Int leeway, int_argument(call, 3, 5, true));
-  const Value end = call.given(2) ? call.args[2] : call.runtime.string("...");
-  QUIRE_ASSIGN_OR_RETURN(const Int end_length, length(call.runtime, end));
-  if (limit < end_length || leeway < 0) return invalid_argument("truncate wants a length of at least its end's");
-  QUIRE_ASSIGN_OR_RETURN(const Int size, length(call.runtime, call.subject));
-  if (size <= limit + leeway) return call.subject;
-  if (!call.subject.is(Kind::kString)) return invalid_argument("truncate wants a string");
-  const Text& text = call.subject.text();
-  size_t kept = text.byte_offset_of(static_cast<size_t>(limit - end_length));
-  const bool kill_words = call.given(1) && truthy(call.args[1]);
-  if (!kill_words && kept > 0) {
-    const size_t space = text.bytes.rfind(' ', kept - 1);
-    if (space != std::string::npos) kept = space;
-  }
-  const Value head = Value::string(call.heap(), sub_text(text, 0, kept));
-  return apply(call.runtime, BinaryOperator::kAdd, head, end);
+  return call.runtime.string(std::move(out));
 }
 
 Result<Value> format_filter(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Value format, soft_string(call.runtime, call.subject));
+  QUIRE_ASSIGN_OR_RETURN(const Value format, to_string(call.runtime, call.subject));
   auto& [positional, named] = call.rest;
   if (!positional.empty() && !named.empty()) {
     return invalid_argument("format takes positional or named arguments, not both");
@@ -168,57 +124,6 @@ Result<Value> format_filter(Call& call) {
   Dict::Entries entries;
   for (auto& [name, value] : named) entries.emplace_back(Value::string(call.heap(), name), value);
   return percent_format(call.runtime, format.text(), make_dict(call.heap(), std::move(entries)));
-}
-
-void append_url_quoted(Runtime& runtime, const Text& text, bool in_query, TextBuilder& out) {
-  static constexpr char kHex[] = "0123456789ABCDEF";
-  const std::string_view unreserved = in_query ? "_.-~" : "_.-~/";
-  text.for_each_run(0, text.bytes.size(), [&](size_t begin, size_t end, Origin origin) {
-    for (size_t i = begin; i < end && !runtime.meter().spent(); ++i) {
-      const char c = text.bytes[i];
-      const auto byte = static_cast<unsigned char>(c);
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                         unreserved.find(c) != std::string_view::npos;
-      const char escape[] = {'%', kHex[byte >> 4], kHex[byte & 15]};
-      if (plain) {
-        out.append(std::string_view(&text.bytes[i], 1), origin);
-      } else if (c == ' ' && in_query) {
-        out.append("+", origin);
-      } else {
-        out.append(std::string_view(escape, 3), origin);
-      }
-    }
-  });
-}
-
-Status append_url_quoted(Runtime& runtime, const Value& value, bool in_query, TextBuilder& out) {
-  QUIRE_ASSIGN_OR_RETURN(const Value text, to_string(runtime, value));
-  append_url_quoted(runtime, text.text(), in_query, out);
-  return runtime.charge_bytes(text.text().bytes.size());
-}
-
-Result<Value> url_encode(Call& call) {
-  TextBuilder out;
-  if (call.subject.is(Kind::kString) || !iterable(call.subject)) {
-    QUIRE_RETURN_IF_ERROR(append_url_quoted(call.runtime, call.subject, false, out));
-    return call.runtime.string(std::move(out));
-  }
-  std::vector<Value> pairs;
-  if (call.subject.is(Kind::kDict)) {
-    for (const auto& [key, value] : call.subject.dict().entries())
-      pairs.push_back(make_tuple(call.heap(), {key, value}));
-  } else {
-    QUIRE_ASSIGN_OR_RETURN(pairs, collect(call.runtime, call.subject));
-  }
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    QUIRE_ASSIGN_OR_RETURN(const auto pair, collect(call.runtime, pairs[i]));
-    if (pair.size() != 2) return invalid_argument("urlencode wants pairs of a key and a value");
-    if (i > 0) out.append("&", Origin::kTemplate);
-    QUIRE_RETURN_IF_ERROR(append_url_quoted(call.runtime, pair[0], true, out));
-    out.append("=", Origin::kTemplate);
-    QUIRE_RETURN_IF_ERROR(append_url_quoted(call.runtime, pair[1], true, out));
-  }
-  return call.runtime.string(std::move(out));
 }
 
 Result<Value> to_json(Call& call) {
@@ -248,10 +153,6 @@ Result<Value> to_json(Call& call) {
 
 constexpr Builtin kFilters[] = {
     {"capitalize", "", on_string<capitalize>},
-    {"center", "width?", center_filter},
-    {"e", "", escape},
-    {"escape", "", escape},
-    {"forceescape", "", escape},
     {"format", "*", format_filter},
     {"indent", "width? first? blank?", indent},
     {"join", "d? attribute?", join_filter},
@@ -262,10 +163,7 @@ constexpr Builtin kFilters[] = {
     {"title", "", title_filter},
     {"tojson", "ensure_ascii? indent? separators? sort_keys?", to_json},
     {"trim", "chars?", on_string<strip>},
-    {"truncate", "length? killwords? end? leeway?", truncate},
     {"upper", "", on_string<upper>},
-    {"urlencode", "", url_encode},
-    {"wordcount", "", word_count},
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Functions every template can call: range, dict, namespace, cycler, joiner, and transformers' raise_exception and
-// strftime_now.
+// Functions every template can call: range, dict, namespace, and transformers' raise_exception and strftime_now.
 #pragma once
 
 #include <optional>

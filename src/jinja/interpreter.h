@@ -46,9 +46,8 @@ class Interpreter {
   // The rendered template. A failure's message begins with the line it happened on.
   Result<Text> run();
 
-  // For macros and loops, which call back from inside a rendering.
-  Result<Value> call_macro(const MacroBody& macro, const Ref<Activation>& enclosing, Arguments arguments);
-  Result<Value> run_recursive_loop(const For& node, const Ref<Activation>& enclosing, const Value& iterable, int depth);
+  // For macros, which call back from inside a rendering.
+  Result<Value> call_macro(const Macro& macro, const Ref<Activation>& enclosing, Arguments arguments);
 
  private:
   enum class Flow : uint8_t { kNext, kBreak, kContinue };
@@ -59,47 +58,30 @@ class Interpreter {
   Result<Flow> execute_kind(const Statement& statement, Activation& frame);
   Status write(const Output& node, Activation& frame);
   Result<Flow> execute_if(const If& node, Activation& frame);
-  Status execute_set(const Set& node, Activation& frame);
-  Result<Flow> execute_set_block(const SetBlock& node, Activation& frame);
-  Result<Flow> execute_with(const With& node, Activation& frame);
-  Result<Flow> execute_scope(const ScopeBlock& node, Activation& frame);
-  Result<Flow> execute_filter_block(const FilterBlock& node, Activation& frame);
-  Status execute_call_block(const CallBlock& node, Activation& frame);
-  Status write_block(const Value& value);
+  Result<Flow> execute_block(const Block& node, Activation& frame);
+  Status deliver(const Block& node, Value text, Activation& frame);
   Status assign(const Expr& target, Value value, Activation& frame);
   void enter(const Scope& scope, Activation& frame);
   static void leave(const Scope& scope, Activation& frame);
   Value look_up(const std::string& name);
 
   // Loops and macros: interpreter_calls.cc.
-  struct LoopRun {
-    const For& node;
-    Value iterable;
-    Ref<Activation> enclosing;  // of the loop's statement
-    int depth;
-  };
-  Result<Flow> run_loop(const LoopRun& run, Activation& frame);
   Result<Flow> execute_for(const For& node, Activation& frame);
-  Value filtered(const LoopRun& run);
+  Value filtered(const For& node, const Value& iterable, Activation& frame);
   Result<Value> rebuild_target(const Expr& target, Activation& frame);
-  Status bind_macro(const MacroBody& macro, Arguments& arguments, Activation& frame);
-  Status fill_defaults(const MacroBody& macro, Activation& frame);
+  Status bind_macro(const Macro& macro, Arguments& arguments, Activation& frame);
 
   // Expressions: interpreter_expressions.cc.
   Result<Value> evaluate(const Expr& expr, Activation& frame);
   Result<Value> evaluate_kind(const Expr& expr, Activation& frame);
-  Result<Value> evaluate_optional(const ExprPtr& expr, Activation& frame);
-  Result<Value> constant(const Constant& node);
-  Result<std::vector<Value>> evaluate_items(const Items& node, Activation& frame);
-  Result<Value> evaluate_dict(const DictDisplay& node, Activation& frame);
-  Result<Value> evaluate_compare(const Compare& node, Activation& frame);
+  Value constant(int index);
+  Result<std::vector<Value>> evaluate_children(const Expr& node, Activation& frame);
+  Result<Value> evaluate_dict(const Expr& node, Activation& frame);
   Result<bool> compare_pair(Comparison comparison, const Value& left, const Value& right);
-  Result<Value> evaluate_concat(const Concat& node, Activation& frame);
-  Result<Value> evaluate_conditional(const Conditional& node, Activation& frame);
-  Result<Value> evaluate_slice(const SliceItem& node, Activation& frame);
-  Result<Value> evaluate_call(const CallExpr& node, Activation& frame, const Value* caller);
-  Result<Value> evaluate_applied(const Applied& node, Activation& frame);
-  Result<Arguments> evaluate_arguments(const CallArguments& node, Activation& frame);
+  Result<Value> evaluate_concat(const Expr& node, Activation& frame);
+  Result<Value> evaluate_conditional(const Expr& node, Activation& frame);
+  Result<Value> evaluate_applied(const Expr& node, Activation& frame);
+  Result<Arguments> evaluate_arguments(const Expr& node, Activation& frame);
 
   Status locate(Status status, int line);
 
@@ -129,7 +111,7 @@ class Interpreter {
   int error_line_ = 0;
 };
 
-// A macro, or the body of a call block, as a value that can be called.
-Value make_macro(Interpreter& interpreter, const MacroBody& macro, Activation& enclosing);
+// A macro as a value that can be called.
+Value make_macro(Interpreter& interpreter, const Macro& macro, Activation& enclosing);
 
 }  // namespace quire::jinja

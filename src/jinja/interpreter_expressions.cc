@@ -1,6 +1,7 @@
 #include "jinja/attributes.h"
 #include "jinja/compare.h"
 #include "jinja/interpreter.h"
+#include "jinja/known.h"
 #include "jinja/operators.h"
 #include "jinja/value_text.h"
 
@@ -24,83 +25,83 @@ Result<Value> Interpreter::evaluate(const Expr& expr, Activation& frame) {
 Result<Value> Interpreter::evaluate_kind(const Expr& expr, Activation& frame) {
   switch (expr.kind) {
     case ExprKind::kConstant:
-      return constant(static_cast<const Constant&>(expr));
+      return constant(expr.constant);
     case ExprKind::kName: {
-      const auto& name = static_cast<const Name&>(expr);
-      const Value& value = frame.at(name.slot);
-      return value.is(Kind::kMissing) ? runtime_.undefined("'" + name.name + "' is undefined") : value;
+      const Value& value = frame.at(expr.slot);
+      return value.is(Kind::kMissing) ? runtime_.undefined("'" + expr.name + "' is undefined") : value;
     }
-    case ExprKind::kTuple: {
-      QUIRE_ASSIGN_OR_RETURN(auto items, evaluate_items(static_cast<const Items&>(expr), frame));
-      return make_tuple(runtime_.heap(), std::move(items));
-    }
+    case ExprKind::kTuple:
     case ExprKind::kList: {
-      QUIRE_ASSIGN_OR_RETURN(auto items, evaluate_items(static_cast<const Items&>(expr), frame));
-      return make_list(runtime_.heap(), std::move(items));
+      QUIRE_ASSIGN_OR_RETURN(auto items, evaluate_children(expr, frame));
+      return make_sequence(runtime_.heap(), expr.kind == ExprKind::kList ? Kind::kList : Kind::kTuple, std::move(items),
+                           Origin::kTemplate);
     }
     case ExprKind::kDict:
-      return evaluate_dict(static_cast<const DictDisplay&>(expr), frame);
-    case ExprKind::kNegate:
-    case ExprKind::kPlus:
+      return evaluate_dict(expr, frame);
+    case ExprKind::kNegate: {
+      QUIRE_ASSIGN_OR_RETURN(const Value operand, evaluate(*expr.children[0], frame));
+      return negate(operand);
+    }
     case ExprKind::kNot: {
-      QUIRE_ASSIGN_OR_RETURN(const Value operand, evaluate(*static_cast<const Unary&>(expr).operand, frame));
-      if (expr.kind == ExprKind::kNot) return Value::boolean(!truthy(operand));
-      return expr.kind == ExprKind::kNegate ? negate(operand) : plus(operand);
+      QUIRE_ASSIGN_OR_RETURN(const Value operand, evaluate(*expr.children[0], frame));
+      return Value::boolean(!truthy(operand));
+    }
+    case ExprKind::kAnd:
+    case ExprKind::kOr: {
+      QUIRE_ASSIGN_OR_RETURN(Value left, evaluate(*expr.children[0], frame));
+      return truthy(left) == (expr.kind == ExprKind::kAnd) ? evaluate(*expr.children[1], frame) : left;
     }
     case ExprKind::kBinary: {
-      const auto& binary = static_cast<const Binary&>(expr);
-      QUIRE_ASSIGN_OR_RETURN(const Value left, evaluate(*binary.left, frame));
-      QUIRE_ASSIGN_OR_RETURN(const Value right, evaluate(*binary.right, frame));
-      return apply(runtime_, binary.op, left, right);
+      QUIRE_ASSIGN_OR_RETURN(const auto operands, evaluate_children(expr, frame));
+      return apply(runtime_, expr.op, operands[0], operands[1]);
     }
-    case ExprKind::kLogical: {
-      const auto& logical = static_cast<const Logical&>(expr);
-      QUIRE_ASSIGN_OR_RETURN(Value left, evaluate(*logical.left, frame));
-      return truthy(left) == logical.is_and ? evaluate(*logical.right, frame) : left;
+    case ExprKind::kCompare: {
+      QUIRE_ASSIGN_OR_RETURN(const auto operands, evaluate_children(expr, frame));
+      QUIRE_ASSIGN_OR_RETURN(const bool holds, compare_pair(expr.comparison, operands[0], operands[1]));
+      return Value::boolean(holds);
     }
-    case ExprKind::kCompare:
-      return evaluate_compare(static_cast<const Compare&>(expr), frame);
     case ExprKind::kConcat:
-      return evaluate_concat(static_cast<const Concat&>(expr), frame);
+      return evaluate_concat(expr, frame);
     case ExprKind::kConditional:
-      return evaluate_conditional(static_cast<const Conditional&>(expr), frame);
+      return evaluate_conditional(expr, frame);
     case ExprKind::kAttribute: {
-      const auto& attribute = static_cast<const Attribute&>(expr);
-      QUIRE_ASSIGN_OR_RETURN(const Value object, evaluate(*attribute.object, frame));
-      return get_attribute(runtime_, object, attribute.name);
+      QUIRE_ASSIGN_OR_RETURN(const Value object, evaluate(*expr.children[0], frame));
+      return get_attribute(runtime_, object, expr.name);
     }
     case ExprKind::kItem: {
-      QUIRE_ASSIGN_OR_RETURN(const Value object, evaluate(*static_cast<const Item&>(expr).object, frame));
-      QUIRE_ASSIGN_OR_RETURN(const Value key, evaluate(*static_cast<const Item&>(expr).key, frame));
-      return get_item(runtime_, object, key);
+      QUIRE_ASSIGN_OR_RETURN(const auto operands, evaluate_children(expr, frame));
+      return get_item(runtime_, operands[0], operands[1]);
     }
-    case ExprKind::kSlice:
-      return evaluate_slice(static_cast<const SliceItem&>(expr), frame);
-    case ExprKind::kCall:
-      return evaluate_call(static_cast<const CallExpr&>(expr), frame, nullptr);
+    case ExprKind::kSlice: {
+      QUIRE_ASSIGN_OR_RETURN(const auto operands, evaluate_children(expr, frame));
+      return get_slice(runtime_, operands[0], {operands[1], operands[2], operands[3]});
+    }
+    case ExprKind::kCall: {
+      QUIRE_ASSIGN_OR_RETURN(const Value callee, evaluate(*expr.children[0], frame));
+      QUIRE_ASSIGN_OR_RETURN(Arguments arguments, evaluate_arguments(expr, frame));
+      return runtime_.call(callee, std::move(arguments));
+    }
     case ExprKind::kFilter:
     case ExprKind::kTest:
-      return evaluate_applied(static_cast<const Applied&>(expr), frame);
+      return evaluate_applied(expr, frame);
     case ExprKind::kNamespaceAttribute:
+    case ExprKind::kKeyword:
       break;
   }
-  return invalid_argument("this can only be assigned to");
+  return invalid_argument("this is not a value by itself");
 }
 
-Result<Value> Interpreter::evaluate_optional(const ExprPtr& expr, Activation& frame) {
-  return expr == nullptr ? Result<Value>(Value()) : evaluate(*expr, frame);
-}
-
-Result<Value> Interpreter::constant(const Constant& node) {
-  Value& cached = constants_[static_cast<size_t>(node.index)];
+Value Interpreter::constant(int index) {
+  Value& cached = constants_[static_cast<size_t>(index)];
   if (!cached.is(Kind::kMissing)) return cached;
-  if (const auto* text = std::get_if<std::string>(&node.value)) {
+  const Literal& literal = program_.constants[static_cast<size_t>(index)];
+  if (const auto* text = std::get_if<std::string>(&literal)) {
     cached = runtime_.string(*text);
-  } else if (const auto* flag = std::get_if<bool>(&node.value)) {
+  } else if (const auto* flag = std::get_if<bool>(&literal)) {
     cached = Value::boolean(*flag);
-  } else if (const auto* integer = std::get_if<Int>(&node.value)) {
+  } else if (const auto* integer = std::get_if<Int>(&literal)) {
     cached = Value::integer(*integer);
-  } else if (const auto* floating = std::get_if<double>(&node.value)) {
+  } else if (const auto* floating = std::get_if<double>(&literal)) {
     cached = Value::floating(*floating);
   } else {
     cached = Value::none();
@@ -108,43 +109,36 @@ Result<Value> Interpreter::constant(const Constant& node) {
   return cached;
 }
 
-Result<std::vector<Value>> Interpreter::evaluate_items(const Items& node, Activation& frame) {
-  std::vector<Value> items;
-  items.reserve(node.items.size());
-  for (const auto& item : node.items) {
-    QUIRE_ASSIGN_OR_RETURN(items.emplace_back(), evaluate(*item, frame));
+// The values of all children; missing for one that is null.
+Result<std::vector<Value>> Interpreter::evaluate_children(const Expr& node, Activation& frame) {
+  std::vector<Value> values(node.children.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (node.children[i] == nullptr) continue;
+    QUIRE_ASSIGN_OR_RETURN(values[i], evaluate(*node.children[i], frame));
   }
-  return items;
+  return values;
 }
 
-Result<Value> Interpreter::evaluate_dict(const DictDisplay& node, Activation& frame) {
+Result<Value> Interpreter::evaluate_dict(const Expr& node, Activation& frame) {
   Dict::Entries entries;
-  entries.reserve(node.entries.size());
-  for (const auto& [key_expr, value_expr] : node.entries) {
-    QUIRE_ASSIGN_OR_RETURN(Value key, evaluate(*key_expr, frame));
-    QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*value_expr, frame));
-    if (!hashable(key)) return invalid_argument("unhashable type: " + quoted(type_name(key)));
+  entries.reserve(node.children.size() / 2);
+  for (size_t i = 0; i < node.children.size(); i += 2) {
+    QUIRE_ASSIGN_OR_RETURN(Value key, evaluate(*node.children[i], frame));
+    QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*node.children[i + 1], frame));
+    if (!hashable(key)) return unhashable(key);
     entries.emplace_back(std::move(key), std::move(value));
   }
   return make_dict(runtime_.heap(), std::move(entries));
 }
 
 Result<bool> Interpreter::compare_pair(Comparison comparison, const Value& left, const Value& right) {
-  switch (comparison) {
-    case Comparison::kEqual:
-      return equal(runtime_, left, right);
-    case Comparison::kNotEqual: {
-      QUIRE_ASSIGN_OR_RETURN(const bool same, equal(runtime_, left, right));
-      return !same;
-    }
-    case Comparison::kIn:
-      return contains(runtime_, right, left);
-    case Comparison::kNotIn: {
-      QUIRE_ASSIGN_OR_RETURN(const bool found, contains(runtime_, right, left));
-      return !found;
-    }
-    default:
-      break;
+  if (comparison == Comparison::kEqual || comparison == Comparison::kNotEqual) {
+    QUIRE_ASSIGN_OR_RETURN(const bool same, equal(runtime_, left, right));
+    return same == (comparison == Comparison::kEqual);
+  }
+  if (comparison == Comparison::kIn || comparison == Comparison::kNotIn) {
+    QUIRE_ASSIGN_OR_RETURN(const bool found, contains(runtime_, right, left));
+    return found == (comparison == Comparison::kIn);
   }
   QUIRE_ASSIGN_OR_RETURN(const auto order, compare(runtime_, left, right));
   if (!order) return false;
@@ -160,95 +154,48 @@ Result<bool> Interpreter::compare_pair(Comparison comparison, const Value& left,
   }
 }
 
-Result<Value> Interpreter::evaluate_compare(const Compare& node, Activation& frame) {
-  QUIRE_ASSIGN_OR_RETURN(Value left, evaluate(*node.first, frame));
-  for (const auto& [comparison, operand] : node.rest) {
-    QUIRE_ASSIGN_OR_RETURN(Value right, evaluate(*operand, frame));
-    QUIRE_ASSIGN_OR_RETURN(const bool holds, compare_pair(comparison, left, right));
-    if (!holds) return Value::boolean(false);
-    left = std::move(right);
-  }
-  return Value::boolean(true);
-}
-
-Result<Value> Interpreter::evaluate_concat(const Concat& node, Activation& frame) {
+Result<Value> Interpreter::evaluate_concat(const Expr& node, Activation& frame) {
   QUIRE_RETURN_IF_ERROR(runtime_.charge(1));
   TextBuilder out;
-  for (const auto& part : node.parts) {
+  for (const auto& part : node.children) {
     QUIRE_ASSIGN_OR_RETURN(const Value value, evaluate(*part, frame));
     QUIRE_RETURN_IF_ERROR(append_str(runtime_, value, out));
   }
   return runtime_.string(std::move(out));
 }
 
-Result<Value> Interpreter::evaluate_conditional(const Conditional& node, Activation& frame) {
-  QUIRE_ASSIGN_OR_RETURN(const Value condition, evaluate(*node.condition, frame));
-  if (truthy(condition)) return evaluate(*node.then, frame);
-  if (node.otherwise != nullptr) return evaluate(*node.otherwise, frame);
+Result<Value> Interpreter::evaluate_conditional(const Expr& node, Activation& frame) {
+  QUIRE_ASSIGN_OR_RETURN(const Value condition, evaluate(*node.children[0], frame));
+  if (truthy(condition)) return evaluate(*node.children[1], frame);
+  if (node.children[2] != nullptr) return evaluate(*node.children[2], frame);
   return runtime_.undefined("the inline if-expression on line " + std::to_string(node.line) +
                             " evaluated to false and has no else");
 }
 
-Result<Value> Interpreter::evaluate_slice(const SliceItem& node, Activation& frame) {
-  QUIRE_ASSIGN_OR_RETURN(const Value object, evaluate(*node.object, frame));
-  QUIRE_ASSIGN_OR_RETURN(const Value start, evaluate_optional(node.start, frame));
-  QUIRE_ASSIGN_OR_RETURN(const Value stop, evaluate_optional(node.stop, frame));
-  QUIRE_ASSIGN_OR_RETURN(const Value step, evaluate_optional(node.step, frame));
-  return get_slice(runtime_, object, start, stop, step);
-}
-
-Result<Arguments> Interpreter::evaluate_arguments(const CallArguments& node, Activation& frame) {
+// All children but the first are arguments.
+Result<Arguments> Interpreter::evaluate_arguments(const Expr& node, Activation& frame) {
   Arguments arguments;
-  for (const auto& argument : node.positional) {
-    QUIRE_ASSIGN_OR_RETURN(arguments.positional.emplace_back(), evaluate(*argument, frame));
-  }
-  if (node.more_positional != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(const Value more, evaluate(*node.more_positional, frame));
-    QUIRE_ASSIGN_OR_RETURN(auto items, collect(runtime_, more));
-    for (Value& item : items) arguments.positional.push_back(std::move(item));
-  }
-  for (const auto& [name, argument] : node.named) {
-    QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*argument, frame));
-    arguments.named.emplace_back(make_text(name, Origin::kTemplate), std::move(value));
-  }
-  if (node.more_named == nullptr) return arguments;
-  QUIRE_ASSIGN_OR_RETURN(const Value more, evaluate(*node.more_named, frame));
-  if (more.is(Kind::kUndefined)) return invalid_argument(more.undefined_message());
-  if (!more.is(Kind::kDict)) return invalid_argument("an argument behind ** must be a dict");
-  for (const auto& [key, value] : more.dict().entries()) {
-    if (!key.is(Kind::kString)) return invalid_argument("the keys of an argument behind ** must be strings");
-    for (const auto& [name, argument] : node.named) {
-      if (name == key.text().bytes) return invalid_argument("the argument '" + name + "' is given twice");
+  for (size_t i = 1; i < node.children.size(); ++i) {
+    const Expr& argument = *node.children[i];
+    if (argument.kind == ExprKind::kKeyword) {
+      QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*argument.children[0], frame));
+      arguments.named.emplace_back(make_text(argument.name, Origin::kTemplate), std::move(value));
+    } else {
+      QUIRE_ASSIGN_OR_RETURN(arguments.positional.emplace_back(), evaluate(argument, frame));
     }
-    arguments.named.emplace_back(key.text(), value);
   }
   return arguments;
 }
 
-Result<Value> Interpreter::evaluate_call(const CallExpr& node, Activation& frame, const Value* caller) {
-  QUIRE_ASSIGN_OR_RETURN(const Value callee, evaluate(*node.callee, frame));
-  QUIRE_ASSIGN_OR_RETURN(Arguments arguments, evaluate_arguments(node.arguments, frame));
-  if (caller != nullptr) {
-    for (const auto& [name, value] : arguments.named) {
-      if (name.bytes == "caller") return invalid_argument("the argument 'caller' is given twice");
-    }
-    arguments.named.emplace_back(make_text("caller", Origin::kTemplate), *caller);
-  }
-  return runtime_.call(callee, std::move(arguments));
-}
-
-Result<Value> Interpreter::evaluate_applied(const Applied& node, Activation& frame) {
+Result<Value> Interpreter::evaluate_applied(const Expr& node, Activation& frame) {
   Value subject;
-  if (node.subject != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(subject, evaluate(*node.subject, frame));
+  if (node.children[0] != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(subject, evaluate(*node.children[0], frame));
   } else {
     subject = *captured_;
   }
-  QUIRE_ASSIGN_OR_RETURN(Arguments arguments, evaluate_arguments(node.arguments, frame));
-  if (node.builtin == nullptr) {
-    return unsupported(std::string("there is no ") + (node.kind == ExprKind::kFilter ? "filter" : "test") + " '" +
-                       node.name + "'");
-  }
+  QUIRE_ASSIGN_OR_RETURN(Arguments arguments, evaluate_arguments(node, frame));
+  if (node.builtin == nullptr) return not_known(node.kind == ExprKind::kFilter ? "filter" : "test", node.name);
   return invoke(runtime_, *node.builtin, std::move(subject), std::move(arguments));
 }
 

@@ -75,25 +75,19 @@ Result<Interpreter::Flow> Interpreter::execute_kind(const Statement& statement, 
       return execute_if(static_cast<const If&>(statement), frame);
     case StatementKind::kFor:
       return execute_for(static_cast<const For&>(statement), frame);
-    case StatementKind::kSet:
-      QUIRE_RETURN_IF_ERROR(execute_set(static_cast<const Set&>(statement), frame));
-      return Flow::kNext;
-    case StatementKind::kSetBlock:
-      return execute_set_block(static_cast<const SetBlock&>(statement), frame);
-    case StatementKind::kWith:
-      return execute_with(static_cast<const With&>(statement), frame);
-    case StatementKind::kScope:
-      return execute_scope(static_cast<const ScopeBlock&>(statement), frame);
-    case StatementKind::kFilterBlock:
-      return execute_filter_block(static_cast<const FilterBlock&>(statement), frame);
-    case StatementKind::kMacro: {
-      const auto& node = static_cast<const Macro&>(statement);
-      frame.at(node.slot) = make_macro(*this, node.macro, frame);
+    case StatementKind::kSet: {
+      const auto& node = static_cast<const Set&>(statement);
+      QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*node.value, frame));
+      QUIRE_RETURN_IF_ERROR(assign(*node.target, std::move(value), frame));
       return Flow::kNext;
     }
-    case StatementKind::kCallBlock:
-      QUIRE_RETURN_IF_ERROR(execute_call_block(static_cast<const CallBlock&>(statement), frame));
+    case StatementKind::kBlock:
+      return execute_block(static_cast<const Block&>(statement), frame);
+    case StatementKind::kMacro: {
+      const auto& node = static_cast<const Macro&>(statement);
+      frame.at(node.slot) = make_macro(*this, node, frame);
       return Flow::kNext;
+    }
     case StatementKind::kBreak:
       return Flow::kBreak;
     case StatementKind::kContinue:
@@ -128,20 +122,20 @@ Result<Interpreter::Flow> Interpreter::execute_if(const If& node, Activation& fr
 
 Status Interpreter::assign(const Expr& target, Value value, Activation& frame) {
   if (target.kind == ExprKind::kName) {
-    frame.at(static_cast<const Name&>(target).slot) = std::move(value);
+    frame.at(target.slot) = std::move(value);
     return Status();
   }
   if (target.kind == ExprKind::kNamespaceAttribute) {
-    const auto& attribute = static_cast<const NamespaceAttribute&>(target);
-    const Value& holder = frame.at(attribute.slot);
+    const Expr& name = *target.children[0];
+    const Value& holder = frame.at(name.slot);
     if (!holder.is(Kind::kNamespace)) {
-      return invalid_argument("'" + attribute.name + "' is not a namespace, so its attributes cannot be set");
+      return invalid_argument("'" + name.name + "' is not a namespace, so its attributes cannot be set");
     }
     QUIRE_RETURN_IF_ERROR(runtime_.charge(holder.name_space().attributes().size() / kBytesPerStep));
-    holder.name_space().set(runtime_.string(attribute.attribute), std::move(value));
+    holder.name_space().set(runtime_.string(target.name), std::move(value));
     return Status();
   }
-  const auto& targets = static_cast<const Items&>(target).items;
+  const auto& targets = target.children;
   QUIRE_ASSIGN_OR_RETURN(auto items, collect(runtime_, value));
   if (items.size() != targets.size()) {
     return invalid_argument("cannot unpack " + std::to_string(items.size()) + " values into " +
@@ -151,75 +145,36 @@ Status Interpreter::assign(const Expr& target, Value value, Activation& frame) {
   return Status();
 }
 
-Status Interpreter::execute_set(const Set& node, Activation& frame) {
-  QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*node.value, frame));
-  return assign(*node.target, std::move(value), frame);
-}
-
-Result<Interpreter::Flow> Interpreter::execute_set_block(const SetBlock& node, Activation& frame) {
+Result<Interpreter::Flow> Interpreter::execute_block(const Block& node, Activation& frame) {
   enter(node.scope, frame);
-  Value text;
-  {
-    Capture capture(*this);
+  if (node.captures()) {
+    Value text;
+    {
+      Capture capture(*this);
+      QUIRE_ASSIGN_OR_RETURN(const Flow flow, execute(node.body, frame));
+      if (flow != Flow::kNext) return flow;
+      QUIRE_ASSIGN_OR_RETURN(text, capture.take());
+    }
+    QUIRE_RETURN_IF_ERROR(deliver(node, std::move(text), frame));
+  } else {
     QUIRE_ASSIGN_OR_RETURN(const Flow flow, execute(node.body, frame));
     if (flow != Flow::kNext) return flow;
-    QUIRE_ASSIGN_OR_RETURN(text, capture.take());
   }
+  leave(node.scope, frame);
+  return Flow::kNext;
+}
+
+// Brings what a block captured to where it goes.
+Status Interpreter::deliver(const Block& node, Value text, Activation& frame) {
   if (node.filter != nullptr) {
     captured_ = &text;
     QUIRE_ASSIGN_OR_RETURN(Value filtered, evaluate(*node.filter, frame));
-    QUIRE_RETURN_IF_ERROR(assign(*node.target, std::move(filtered), frame));
-  } else {
-    QUIRE_RETURN_IF_ERROR(assign(*node.target, std::move(text), frame));
+    text = std::move(filtered);
   }
-  leave(node.scope, frame);
-  return Flow::kNext;
-}
-
-Result<Interpreter::Flow> Interpreter::execute_with(const With& node, Activation& frame) {
-  enter(node.scope, frame);
-  for (const auto& [target, expr] : node.assignments) {
-    QUIRE_ASSIGN_OR_RETURN(Value value, evaluate(*expr, frame));
-    QUIRE_RETURN_IF_ERROR(assign(*target, std::move(value), frame));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const Flow flow, execute(node.body, frame));
-  if (flow == Flow::kNext) leave(node.scope, frame);
-  return flow;
-}
-
-Result<Interpreter::Flow> Interpreter::execute_scope(const ScopeBlock& node, Activation& frame) {
-  enter(node.scope, frame);
-  QUIRE_ASSIGN_OR_RETURN(const Flow flow, execute(node.body, frame));
-  if (flow == Flow::kNext) leave(node.scope, frame);
-  return flow;
-}
-
-Result<Interpreter::Flow> Interpreter::execute_filter_block(const FilterBlock& node, Activation& frame) {
-  enter(node.scope, frame);
-  Value text;
-  {
-    Capture capture(*this);
-    QUIRE_ASSIGN_OR_RETURN(const Flow flow, execute(node.body, frame));
-    if (flow != Flow::kNext) return flow;
-    QUIRE_ASSIGN_OR_RETURN(text, capture.take());
-  }
-  captured_ = &text;
-  QUIRE_ASSIGN_OR_RETURN(const Value filtered, evaluate(*node.filter, frame));
-  QUIRE_RETURN_IF_ERROR(write_block(filtered));
-  leave(node.scope, frame);
-  return Flow::kNext;
-}
-
-Status Interpreter::execute_call_block(const CallBlock& node, Activation& frame) {
-  const Value caller = make_macro(*this, node.macro, frame);
-  QUIRE_ASSIGN_OR_RETURN(const Value value, evaluate_call(static_cast<const CallExpr&>(*node.call), frame, &caller));
-  return write_block(value);
-}
-
-// What a filter or call block makes becomes output as it is, so jinja2 accepts nothing but a string.
-Status Interpreter::write_block(const Value& value) {
-  if (!value.is(Kind::kString)) return invalid_argument("a block makes " + quoted(type_name(value)) + ", not a string");
-  return append_str(runtime_, value, *out_);
+  if (node.target != nullptr) return assign(*node.target, std::move(text), frame);
+  // It becomes output as it is, so jinja2 accepts nothing but a string.
+  if (!text.is(Kind::kString)) return invalid_argument("a block makes " + quoted(type_name(text)) + ", not a string");
+  return append_str(runtime_, text, *out_);
 }
 
 }  // namespace quire::jinja

@@ -1,12 +1,8 @@
 #include "jinja/is_tests.h"
 
-#include "jinja/attributes.h"
 #include "jinja/compare.h"
-#include "jinja/filters.h"
 #include "jinja/iteration.h"
 #include "jinja/operators.h"
-#include "jinja/string_functions.h"
-#include "jinja/value_text.h"
 
 namespace quire::jinja {
 namespace {
@@ -29,15 +25,6 @@ Result<Value> sequence(Call& call) {
                         kind == Kind::kRange || kind == Kind::kUndefined);
 }
 
-Result<Value> is_callable(Call& call) {
-  const Value& value = call.subject;
-  return Value::boolean(value.is(Kind::kUndefined) || (value.is(Kind::kNative) && value.native().callable()));
-}
-
-Result<Value> escaped(Call& call) {
-  return Value::boolean(call.subject.is(Kind::kString) && call.subject.text().markup);
-}
-
 // value % divisor == remainder
 Result<Value> leaves(Call& call, const Value& divisor, Int remainder) {
   QUIRE_ASSIGN_OR_RETURN(const Value rest, apply(call.runtime, BinaryOperator::kModulo, call.subject, divisor));
@@ -48,26 +35,6 @@ Result<Value> leaves(Call& call, const Value& divisor, Int remainder) {
 Result<Value> odd(Call& call) { return leaves(call, Value::integer(2), 1); }
 Result<Value> even(Call& call) { return leaves(call, Value::integer(2), 0); }
 Result<Value> divisible_by(Call& call) { return leaves(call, call.args[0], 0); }
-
-Result<Value> is_lower_case(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(call.subject, to_string(call.runtime, call.subject));
-  return is_lower_text(call);
-}
-
-Result<Value> is_upper_case(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(call.subject, to_string(call.runtime, call.subject));
-  return is_upper_text(call);
-}
-
-Result<Value> is_filter(Call& call) {
-  if (!hashable(call.subject)) return invalid_argument("unhashable type: " + quoted(type_name(call.subject)));
-  return Value::boolean(call.subject.is(Kind::kString) && find_filter(call.subject.text().bytes) != nullptr);
-}
-
-Result<Value> is_test(Call& call) {
-  if (!hashable(call.subject)) return invalid_argument("unhashable type: " + quoted(type_name(call.subject)));
-  return Value::boolean(call.subject.is(Kind::kString) && find_test(call.subject.text().bytes) != nullptr);
-}
 
 Result<Value> same_as(Call& call) { return Value::boolean(same_object(call.subject, call.args[0])); }
 
@@ -101,15 +68,12 @@ constexpr Builtin kTests[] = {
     {">", "other /", ordered<false, false>},
     {">=", "other /", ordered<false, true>},
     {"boolean", "", is_kind<Kind::kBool>},
-    {"callable", "/", is_callable},
     {"defined", "", defined},
     {"divisibleby", "num", divisible_by},
     {"eq", "other /", equal_to},
     {"equalto", "other /", equal_to},
-    {"escaped", "", escaped},
     {"even", "", even},
     {"false", "", is_false},
-    {"filter", "", is_filter},
     {"float", "", is_kind<Kind::kFloat>},
     {"ge", "other /", ordered<false, true>},
     {"greaterthan", "other /", ordered<false, false>},
@@ -119,7 +83,6 @@ constexpr Builtin kTests[] = {
     {"iterable", "", is_iterable},
     {"le", "other /", ordered<true, true>},
     {"lessthan", "other /", ordered<true, false>},
-    {"lower", "", is_lower_case},
     {"lt", "other /", ordered<true, false>},
     {"mapping", "", is_kind<Kind::kDict>},
     {"ne", "other /", not_equal_to},
@@ -129,10 +92,8 @@ constexpr Builtin kTests[] = {
     {"sameas", "other", same_as},
     {"sequence", "", sequence},
     {"string", "", is_kind<Kind::kString>},
-    {"test", "", is_test},
     {"true", "", is_true},
     {"undefined", "", is_kind<Kind::kUndefined>},
-    {"upper", "", is_upper_case},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The tests of jinja2 by name, what stands behind `is`.
+// The tests, by name, which stand behind `is`: those of jinja2 that chat templates use.
 #pragma once
 
 #include <string_view>

@@ -40,7 +40,7 @@ class IndexIterator : public Iterator {
     if (value_.is_sequence()) return value_.sequence().items()[index];
     if (value_.is(Kind::kDict)) return value_.dict().entries()[index].first;
     if (value_.is(Kind::kDictView)) return value_.dict_view().at(index);
-    return Value::integer(value_.range().at(static_cast<int64_t>(index)));
+    return Value::integer(value_.range().at(static_cast<Int>(index)));
   }
 
   Value value_;
@@ -58,7 +58,7 @@ class CharacterIterator : public Iterator {
     const size_t begin = at_;
     at_ += utf8_length(text.bytes[begin]);
     Text character = sub_text(text, begin, at_);
-    character.markup = false;
+    character.safe = false;
     return std::optional<Value>(Value::string(heap(), std::move(character)));
   }
 
@@ -155,13 +155,13 @@ Value make_generator(Heap& heap, GeneratorStep step) {
 }
 
 Value make_deferred(Heap& heap, std::function<Result<std::vector<Value>>(Runtime&)> compute) {
-  auto items = std::make_shared<std::optional<std::vector<Value>>>();
-  return make_generator(heap, [compute = std::move(compute), items, at = size_t{0}](Runtime& runtime) mutable -> Next {
-    if (!*items) {
-      QUIRE_ASSIGN_OR_RETURN(*items, compute(runtime));
+  Ref<Iterator> items;
+  return make_generator(heap, [compute = std::move(compute), items](Runtime& runtime) mutable -> Next {
+    if (!items) {
+      QUIRE_ASSIGN_OR_RETURN(auto computed, compute(runtime));
+      items = Ref<Iterator>(runtime.heap().make<ItemIterator>(std::move(computed)).get());
     }
-    if (at == (*items)->size()) return end_of_items();
-    return std::optional<Value>((**items)[at++]);
+    return items->next(runtime);
   });
 }
 

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "jinja/json.h"
-#include "jinja/number.h"
 
 namespace quire::jinja {
 namespace {
@@ -17,15 +16,16 @@ class Builder : public nlohmann::json_sax<Json> {
   bool null() override { return add_scalar(Value::none()); }
   bool boolean(bool value) override { return add_scalar(Value::boolean(value)); }
   bool number_integer(number_integer_t value) override { return add_scalar(Value::integer(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return add_scalar(Value::integer(value)); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<number_unsigned_t>(INT64_MAX)) return too_large(std::to_string(value));
+    return add_scalar(Value::integer(static_cast<Int>(value)));
+  }
   bool binary(binary_t&) override { return false; }
 
   // Also gets integers that no machine word holds.
   bool number_float(number_float_t value, const string_t& text) override {
     if (text.find_first_of(".eE") != std::string::npos) return add_scalar(Value::floating(value));
-    const auto integer = parse_int(text, 10);
-    if (!integer) return fail("an integer has more than 128 bits");
-    return add_scalar(Value::integer(*integer));
+    return too_large(text);
   }
 
   bool string(string_t& value) override { return add(text_value(std::move(value))); }
@@ -89,6 +89,10 @@ class Builder : public nlohmann::json_sax<Json> {
       open_.back().items.push_back(std::move(value));
     }
     return true;
+  }
+
+  bool too_large(const std::string& digits) {
+    return fail("the integer " + digits.substr(0, 50) + " has more than 64 bits");
   }
 
   bool fail(const std::string& message) {

@@ -43,7 +43,7 @@ class Writer {
       case Kind::kBool:
         return std::string(value.as_bool() ? "true" : "false");
       case Kind::kInt:
-        return int_text(value.as_int());
+        return std::to_string(value.as_int());
       case Kind::kFloat:
         if (std::isnan(value.as_float())) return std::string("NaN");
         if (std::isinf(value.as_float())) return std::string(value.as_float() < 0 ? "-Infinity" : "Infinity");

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "jinja/characters.h"
 #include "jinja/string_literal.h"
 #include "unicode/utf8.h"
+#include "unicode/white_space.h"
 
 namespace quire::jinja {
 namespace {
@@ -18,21 +18,15 @@ std::string normalize(std::string_view source) {
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-// End of digits with single "_" between them, or `at` if there are none.
 size_t match_digits(std::string_view text, size_t at) {
-  size_t end = at;
-  while (end < text.size() && is_ascii_digit(text[end])) {
-    ++end;
-    if (end + 1 < text.size() && text[end] == '_' && is_ascii_digit(text[end + 1])) ++end;
-  }
-  return end;
+  while (at < text.size() && is_ascii_digit(text[at])) ++at;
+  return at;
 }
 
 // End of a number with a fraction or exponent, or `at` if there is none.
 size_t match_float(std::string_view text, size_t at) {
   if (at > 0 && text[at - 1] == '.') return at;
   const size_t whole = match_digits(text, at);
-  if (whole == at) return at;
   size_t end = whole;
   if (end < text.size() && text[end] == '.') {
     const size_t fraction = match_digits(text, end + 1);
@@ -46,38 +40,7 @@ size_t match_float(std::string_view text, size_t at) {
   return end > whole ? end : at;
 }
 
-bool is_digit_of(char c, int base) {
-  if (base == 16) return is_ascii_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-  return c >= '0' && c < '0' + base;
-}
-
-size_t match_prefixed_integer(std::string_view text, size_t at, int base) {
-  size_t end = at + 2;
-  while (end < text.size()) {
-    const size_t digit = text[end] == '_' ? end + 1 : end;
-    if (digit >= text.size() || !is_digit_of(text[digit], base)) break;
-    end = digit + 1;
-  }
-  return end > at + 2 ? end : at;
-}
-
-size_t match_integer(std::string_view text, size_t at) {
-  if (text[at] != '0') return match_digits(text, at);
-  if (at + 1 < text.size()) {
-    const char letter = static_cast<char>(text[at + 1] | 0x20);
-    const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
-    if (base != 0) {
-      const size_t end = match_prefixed_integer(text, at, base);
-      if (end > at) return end;
-    }
-  }
-  size_t end = at + 1;
-  while (end < text.size() &&
-         (text[end] == '0' || (text[end] == '_' && end + 1 < text.size() && text[end + 1] == '0'))) {
-    ++end;
-  }
-  return end;
-}
+bool begins_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
 
@@ -279,34 +242,29 @@ Result<Token> Lexer::next_in_tag() {
   const char c = source_[at_];
   if (is_ascii_digit(c)) return number_token();
   if (c == '\'' || c == '"') return string_token();
-  size_t after = at_;
-  const char32_t code_point = next_code_point(source_, after);
-  if (is_word(code_point) || is_identifier_part(code_point)) return name_token();
+  if (begins_name(c)) return name_token();
   return operator_token();
 }
 
-Token Lexer::number_token() {
+Result<Token> Lexer::number_token() {
   const size_t float_end = match_float(source_, at_);
   const bool is_float = float_end > at_;
-  const size_t end = is_float ? float_end : match_integer(source_, at_);
+  const size_t end = is_float ? float_end : match_digits(source_, at_);
+  // Python's 0x1F and 1_000, and what is no number in Python either.
+  const bool leading_zero = !is_float && end - at_ > 1 && source_[at_] == '0';
+  if (leading_zero || (end < source_.size() && begins_name(source_[end]))) {
+    return error("a number that begins with '" + source_.substr(at_, std::min<size_t>(end - at_, 20) + 1) +
+                 "' is not what quire knows");
+  }
   Token token{is_float ? TokenKind::kFloat : TokenKind::kInteger, line_, source_.substr(at_, end - at_)};
   advance(end);
   return token;
 }
 
-Result<Token> Lexer::name_token() {
+Token Lexer::name_token() {
   size_t end = at_;
-  while (end < source_.size()) {
-    size_t after = end;
-    const char32_t c = next_code_point(source_, after);
-    if (!is_word(c) && !is_identifier_part(c)) break;
-    end = after;
-  }
+  while (end < source_.size() && (begins_name(source_[end]) || is_ascii_digit(source_[end]))) ++end;
   Token token{TokenKind::kName, line_, source_.substr(at_, end - at_)};
-  size_t first = at_;
-  if (!is_identifier_start(next_code_point(source_, first))) {
-    return error("invalid character in identifier '" + token.text + "'");
-  }
   advance(end);
   return token;
 }

@@ -55,8 +55,8 @@ class Lexer {
   Result<bool> leave_tag(Token& token);
   Result<Token> operator_token();
   Result<Token> string_token();
-  Token number_token();
-  Result<Token> name_token();
+  Result<Token> number_token();
+  Token name_token();
 
   size_t find_tag(size_t from) const;
   size_t raw_begin_end(size_t tag) const;

@@ -26,6 +26,8 @@ inline constexpr size_t kMaxListItems = size_t{2} << 20;
 inline constexpr size_t kMaxLiveBytes = size_t{512} << 20;
 // What jinja2's sandbox allows range() to span.
 inline constexpr int64_t kMaxRangeItems = 100'000;
+// So that no sum of a bound and steps overflows.
+inline constexpr int64_t kMaxRangeBound = int64_t{1} << 60;
 // String work that costs as much as evaluating one node.
 inline constexpr size_t kBytesPerStep = 64;
 

@@ -1,34 +1,15 @@
 #include "jinja/loop.h"
 
-#include "jinja/attributes.h"
-#include "jinja/compare.h"
+#include "jinja/iteration.h"
+#include "jinja/known.h"
 
 namespace quire::jinja {
-namespace {
-
-Loop& subject_loop(const Call& call) { return static_cast<Loop&>(call.subject.native()); }
-
-Result<Value> cycle_method(Call& call) {
-  if (!call.rest.named.empty()) return invalid_argument("loop.cycle takes no named arguments");
-  return subject_loop(call).cycle(call.rest.positional);
-}
-
-Result<Value> changed_method(Call& call) {
-  if (!call.rest.named.empty()) return invalid_argument("loop.changed takes no named arguments");
-  return subject_loop(call).changed(call.runtime, std::move(call.rest.positional));
-}
-
-constexpr Builtin kMethods[] = {{"cycle", "*", cycle_method}, {"changed", "*", changed_method}};
-
-}  // namespace
-
-Loop::Loop(Heap& heap, Value iterable, Ref<Iterator> items, LoopRecursion recursion)
-    : Native(heap), iterable_(std::move(iterable)), items_(std::move(items)), recursion_(std::move(recursion)) {}
+Loop::Loop(Heap& heap, Value iterable, Ref<Iterator> items)
+    : Native(heap), iterable_(std::move(iterable)), items_(std::move(items)) {}
 
 void Loop::drop_references() {
-  iterable_ = before_ = current_ = after_ = last_changed_ = Value();
+  iterable_ = before_ = current_ = after_ = Value();
   items_ = Ref<Iterator>();
-  recursion_ = LoopRecursion();
 }
 
 Result<std::optional<Value>> Loop::advance(Runtime& runtime) {
@@ -71,40 +52,11 @@ Result<std::optional<int64_t>> Loop::length(Runtime& runtime) {
   return std::optional<int64_t>(known);
 }
 
-Result<Value> Loop::cycle(const std::vector<Value>& choices) const {
-  if (choices.empty()) return invalid_argument("loop.cycle wants at least one item");
-  return choices[static_cast<size_t>(index0_) % choices.size()];
-}
-
-Result<Value> Loop::changed(Runtime& runtime, std::vector<Value> values) {
-  Value now = make_tuple(heap(), std::move(values));
-  if (!last_changed_.is(Kind::kMissing)) {
-    QUIRE_ASSIGN_OR_RETURN(const bool same, equal(runtime, last_changed_, now));
-    if (same) return Value::boolean(false);
-  }
-  last_changed_ = std::move(now);
-  return Value::boolean(true);
-}
-
-Result<Value> Loop::call(Runtime&, Arguments arguments) {
-  if (recursion_.interpreter == nullptr) {
-    return invalid_argument("the loop must have the mark 'recursive' to be called");
-  }
-  if (arguments.positional.size() != 1 || !arguments.named.empty()) {
-    return invalid_argument("a recursive loop is called with the items to loop over");
-  }
-  const LoopRecursion recursion = recursion_;
-  return recursion.interpreter->run_recursive_loop(*recursion.node, recursion.enclosing, arguments.positional[0],
-                                                   recursion.depth + 1);
-}
-
 Result<std::optional<Value>> Loop::attribute(Runtime& runtime, std::string_view name) {
   const auto integer = [](int64_t value) { return std::optional<Value>(Value::integer(value)); };
   if (name == "index0") return integer(index0_);
   if (name == "index") return integer(index0_ + 1);
   if (name == "first") return std::optional<Value>(Value::boolean(index0_ == 0));
-  if (name == "depth0") return integer(recursion_.depth);
-  if (name == "depth") return integer(recursion_.depth + 1);
   if (name == "length" || name == "revindex" || name == "revindex0") {
     QUIRE_ASSIGN_OR_RETURN(const int64_t known, count(runtime));
     return integer(name == "length" ? known : name == "revindex" ? known - index0_ : known - index0_ - 1);
@@ -118,9 +70,8 @@ Result<std::optional<Value>> Loop::attribute(Runtime& runtime, std::string_view 
   if (name == "previtem") {
     return std::optional<Value>(index0_ == 0 ? runtime.undefined("there is no previous item") : before_);
   }
-  const Builtin* method = find_builtin(kMethods, name);
-  if (method == nullptr) return std::optional<Value>();
-  return std::optional<Value>(make_function(heap(), *method, Value(Kind::kNative, Ref<Loop>(this))));
+  if (is_refused_loop_attribute(name)) return not_known("attribute", "loop." + std::string(name));
+  return std::optional<Value>();
 }
 
 }  // namespace quire::jinja

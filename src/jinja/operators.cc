@@ -7,7 +7,7 @@ namespace quire::jinja {
 namespace {
 
 std::string_view symbol(BinaryOperator op) {
-  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "**"};
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%"};
   return kSymbols[static_cast<size_t>(op)];
 }
 
@@ -17,21 +17,12 @@ Status wrong_operands(BinaryOperator op, const Value& left, const Value& right) 
 }
 
 Result<Value> add_strings(Runtime& runtime, const Value& left, const Value& right) {
-  const bool markup = left.text().markup || right.text().markup;
+  QUIRE_RETURN_IF_ERROR(refuse_safe(left));
+  QUIRE_RETURN_IF_ERROR(refuse_safe(right));
   TextBuilder out;
-  if (markup) {
-    QUIRE_RETURN_IF_ERROR(append_escaped(runtime, left, out));
-    QUIRE_RETURN_IF_ERROR(append_escaped(runtime, right, out));
-  } else {
-    out.append(left.text());
-    out.append(right.text());
-  }
-  return runtime.string(std::move(out), markup);
-}
-
-Value make_same_kind(Runtime& runtime, const Value& model, std::vector<Value> items) {
-  return model.is(Kind::kList) ? make_list(runtime.heap(), std::move(items))
-                               : make_tuple(runtime.heap(), std::move(items));
+  out.append(left.text());
+  out.append(right.text());
+  return runtime.string(std::move(out));
 }
 
 Result<Value> add(Runtime& runtime, const Value& left, const Value& right) {
@@ -47,16 +38,15 @@ Result<Value> add(Runtime& runtime, const Value& left, const Value& right) {
   items.reserve(head.size() + tail.size());
   items.insert(items.end(), head.begin(), head.end());
   items.insert(items.end(), tail.begin(), tail.end());
-  return make_same_kind(runtime, left, std::move(items));
+  return make_sequence(runtime.heap(), left.kind(), std::move(items), Origin::kTemplate);
 }
 
 Result<Value> repeat(Runtime& runtime, const Value& value, Int count) {
   const auto times = static_cast<size_t>(count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count);
   if (value.is(Kind::kString)) {
-    const Text& text = value.text();
     TextBuilder out;
-    out.append_repeated(text, times);
-    return runtime.string(std::move(out), text.markup);
+    out.append_repeated(value.text(), times);
+    return runtime.string(std::move(out));
   }
   const auto& items = value.sequence().items();
   if (!items.empty() && times > kMaxListItems / items.size()) {
@@ -66,7 +56,7 @@ Result<Value> repeat(Runtime& runtime, const Value& value, Int count) {
   repeated.reserve(items.size() * times);
   for (size_t i = 0; i < times && !items.empty(); ++i) repeated.insert(repeated.end(), items.begin(), items.end());
   QUIRE_RETURN_IF_ERROR(runtime.charge(repeated.size()));
-  return make_same_kind(runtime, value, std::move(repeated));
+  return make_sequence(runtime.heap(), value.kind(), std::move(repeated), Origin::kTemplate);
 }
 
 Result<Value> multiply(Runtime& runtime, const Value& left, const Value& right) {
@@ -90,8 +80,6 @@ Result<Value> apply_to_numbers(BinaryOperator op, const Value& left, const Value
       return floor_divide_numbers(left, right);
     case BinaryOperator::kModulo:
       return modulo_numbers(left, right);
-    case BinaryOperator::kPower:
-      return power_numbers(left, right);
   }
   return wrong_operands(op, left, right);
 }
@@ -100,7 +88,10 @@ Result<Value> apply_to_numbers(BinaryOperator op, const Value& left, const Value
 
 Result<Value> apply(Runtime& runtime, BinaryOperator op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) return apply_to_numbers(op, left, right);
-  if (op == BinaryOperator::kModulo && left.is(Kind::kString)) return percent_format(runtime, left.text(), right);
+  if (op == BinaryOperator::kModulo && left.is(Kind::kString)) {
+    QUIRE_RETURN_IF_ERROR(refuse_safe(left));
+    return percent_format(runtime, left.text(), right);
+  }
   if (left.is(Kind::kUndefined)) return invalid_argument(left.undefined_message());
   if (right.is(Kind::kUndefined)) return invalid_argument(right.undefined_message());
   if (op == BinaryOperator::kAdd) return add(runtime, left, right);
@@ -113,13 +104,6 @@ Result<Value> negate(const Value& value) {
   if (value.is(Kind::kFloat)) return Value::floating(-value.as_float());
   if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
   return invalid_argument("'-' does not take " + quoted(type_name(value)));
-}
-
-Result<Value> plus(const Value& value) {
-  if (value.is_integral()) return Value::integer(value.as_int());
-  if (value.is(Kind::kFloat)) return value;
-  if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
-  return invalid_argument("'+' does not take " + quoted(type_name(value)));
 }
 
 }  // namespace quire::jinja

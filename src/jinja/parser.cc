@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jinja/known.h"
 #include "jinja/parser_internal.h"
 
 namespace quire::jinja {
@@ -37,15 +38,16 @@ Status Parser::error(int line, std::string message) const {
   return invalid_argument("line " + std::to_string(line) + ": " + std::move(message));
 }
 
-Status Parser::not_supported(int line, std::string message) const {
+Status Parser::refused(int line, std::string message) const {
   return unsupported("line " + std::to_string(line) + ": " + std::move(message));
 }
 
 Status Parser::unexpected() const { return error(current_.line, "unexpected " + describe(current_)); }
 
-Status Parser::check_nesting(int line) const {
+Status Parser::check_nesting() const {
   if (nesting_ <= kMaxSourceNesting) return Status();
-  return error(line, "statements and expressions nest deeper than " + std::to_string(kMaxSourceNesting) + " levels");
+  return error(current_.line,
+               "statements and expressions nest deeper than " + std::to_string(kMaxSourceNesting) + " levels");
 }
 
 Result<Token> Parser::expect(TokenKind kind, std::string_view what) {
@@ -58,13 +60,6 @@ Result<Token> Parser::expect(TokenKind kind, std::string_view what) {
 Status Parser::expect_operator(std::string_view op) {
   if (!current_.is_operator(op)) {
     return error(current_.line, "expected '" + std::string(op) + "', got " + describe(current_));
-  }
-  return advance().status();
-}
-
-Status Parser::expect_name(std::string_view name) {
-  if (!current_.is_name(name)) {
-    return error(current_.line, "expected '" + std::string(name) + "', got " + describe(current_));
   }
   return advance().status();
 }
@@ -132,20 +127,15 @@ Result<Body> Parser::parse_block(EndTags end_tags, bool drop_end) {
   return body;
 }
 
-Status Parser::unknown_tag(const Token& token) const {
-  static constexpr std::string_view kKnown[] = {"block",      "extends", "include", "import", "from",
-                                                "autoescape", "trans",   "do",      "debug"};
-  if (std::find(std::begin(kKnown), std::end(kKnown), token.text) != std::end(kKnown)) {
-    return not_supported(token.line, "the tag '" + token.text + "' is not supported in chat templates");
-  }
-  std::string message = "unknown tag '" + token.text + "'";
+Status Parser::unknown_tag() const {
+  std::string message = not_known("tag", current_.text).message();
   if (!open_tags_.empty()) message += "; '" + open_tags_.back() + "' is still open";
-  return not_supported(token.line, std::move(message));
+  return refused(current_.line, std::move(message));
 }
 
 Result<StatementPtr> Parser::parse_statement() {
   const Nested nested(*this);
-  QUIRE_RETURN_IF_ERROR(check_nesting(current_.line));
+  QUIRE_RETURN_IF_ERROR(check_nesting());
   if (!current_.is(TokenKind::kName))
     return error(current_.line, "expected the name of a tag, got " + describe(current_));
   using Parse = Result<StatementPtr> (Parser::*)();
@@ -153,10 +143,7 @@ Result<StatementPtr> Parser::parse_statement() {
                                                                  {"for", &Parser::parse_for},
                                                                  {"set", &Parser::parse_set},
                                                                  {"macro", &Parser::parse_macro},
-                                                                 {"call", &Parser::parse_call_block},
                                                                  {"filter", &Parser::parse_filter_block},
-                                                                 {"with", &Parser::parse_with},
-                                                                 {"print", &Parser::parse_print},
                                                                  {"break", &Parser::parse_loop_control},
                                                                  {"continue", &Parser::parse_loop_control},
                                                                  {"generation", &Parser::parse_generation}};
@@ -167,14 +154,15 @@ Result<StatementPtr> Parser::parse_statement() {
     open_tags_.pop_back();
     return statement;
   }
-  return unknown_tag(current_);
+  return unknown_tag();
 }
 
 Result<StatementPtr> Parser::parse_for() {
   QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
   auto node = std::make_unique<For>(tag.line);
-  QUIRE_ASSIGN_OR_RETURN(node->target, parse_target(TargetForm::kPlain, "in"));
-  QUIRE_RETURN_IF_ERROR(expect_name("in"));
+  QUIRE_ASSIGN_OR_RETURN(node->target, parse_target(false, "in"));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_in, skip_name("in"));
+  if (!has_in) return error(current_.line, "expected 'in', got " + describe(current_));
   TupleForm form;
   form.with_condition = false;
   form.end_name = "recursive";
@@ -183,7 +171,9 @@ Result<StatementPtr> Parser::parse_for() {
   if (filtered) {
     QUIRE_ASSIGN_OR_RETURN(node->condition, parse_expression());
   }
-  QUIRE_ASSIGN_OR_RETURN(node->recursive, skip_name("recursive"));
+  if (current_.is_name("recursive")) {
+    return refused(current_.line, not_known("mark of a loop", "recursive").message());
+  }
   QUIRE_ASSIGN_OR_RETURN(node->body, parse_block({"endfor", "else"}, false));
   QUIRE_ASSIGN_OR_RETURN(const Token end, advance());
   if (end.is_name("else")) {
@@ -213,7 +203,7 @@ Result<StatementPtr> Parser::parse_if() {
 
 Result<StatementPtr> Parser::parse_set() {
   QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
-  QUIRE_ASSIGN_OR_RETURN(auto target, parse_target(TargetForm::kWithNamespace));
+  QUIRE_ASSIGN_OR_RETURN(auto target, parse_target(true));
   QUIRE_ASSIGN_OR_RETURN(const bool assigns, skip_operator("="));
   if (assigns) {
     auto node = std::make_unique<Set>(tag.line);
@@ -221,28 +211,14 @@ Result<StatementPtr> Parser::parse_set() {
     QUIRE_ASSIGN_OR_RETURN(node->value, parse_tuple({}));
     return StatementPtr(std::move(node));
   }
-  auto node = std::make_unique<SetBlock>(tag.line);
+  auto node = std::make_unique<Block>(tag.line);
   node->target = std::move(target);
   QUIRE_ASSIGN_OR_RETURN(node->filter, parse_filter_chain(nullptr, false));
   QUIRE_ASSIGN_OR_RETURN(node->body, parse_block({"endset"}, true));
   return StatementPtr(std::move(node));
 }
 
-Result<StatementPtr> Parser::parse_with() {
-  QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
-  auto node = std::make_unique<With>(tag.line);
-  while (!current_.is(TokenKind::kBlockEnd)) {
-    if (!node->assignments.empty()) QUIRE_RETURN_IF_ERROR(expect_operator(","));
-    QUIRE_ASSIGN_OR_RETURN(auto target, parse_target(TargetForm::kPlain));
-    QUIRE_RETURN_IF_ERROR(expect_operator("="));
-    QUIRE_ASSIGN_OR_RETURN(auto value, parse_expression());
-    node->assignments.emplace_back(std::move(target), std::move(value));
-  }
-  QUIRE_ASSIGN_OR_RETURN(node->body, parse_block({"endwith"}, true));
-  return StatementPtr(std::move(node));
-}
-
-Status Parser::parse_signature(MacroBody& macro) {
+Status Parser::parse_signature(Macro& macro) {
   QUIRE_RETURN_IF_ERROR(expect_operator("("));
   while (!current_.is_operator(")")) {
     if (!macro.parameters.empty()) QUIRE_RETURN_IF_ERROR(expect_operator(","));
@@ -268,44 +244,23 @@ Result<StatementPtr> Parser::parse_macro() {
   QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
   auto node = std::make_unique<Macro>(tag.line);
   QUIRE_ASSIGN_OR_RETURN(const auto name, parse_target_name());
-  node->macro.name = name->name;
-  QUIRE_RETURN_IF_ERROR(parse_signature(node->macro));
-  QUIRE_ASSIGN_OR_RETURN(node->macro.body, parse_block({"endmacro"}, true));
-  return StatementPtr(std::move(node));
-}
-
-Result<StatementPtr> Parser::parse_call_block() {
-  QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
-  auto node = std::make_unique<CallBlock>(tag.line);
-  if (current_.is_operator("(")) QUIRE_RETURN_IF_ERROR(parse_signature(node->macro));
-  QUIRE_ASSIGN_OR_RETURN(node->call, parse_expression());
-  if (node->call->kind != ExprKind::kCall) return error(tag.line, "the tag 'call' expects a call");
-  QUIRE_ASSIGN_OR_RETURN(node->macro.body, parse_block({"endcall"}, true));
+  node->name = name->name;
+  QUIRE_RETURN_IF_ERROR(parse_signature(*node));
+  QUIRE_ASSIGN_OR_RETURN(node->body, parse_block({"endmacro"}, true));
   return StatementPtr(std::move(node));
 }
 
 Result<StatementPtr> Parser::parse_filter_block() {
   QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
-  auto node = std::make_unique<FilterBlock>(tag.line);
+  auto node = std::make_unique<Block>(tag.line);
   QUIRE_ASSIGN_OR_RETURN(node->filter, parse_filter_chain(nullptr, true));
   QUIRE_ASSIGN_OR_RETURN(node->body, parse_block({"endfilter"}, true));
   return StatementPtr(std::move(node));
 }
 
-Result<StatementPtr> Parser::parse_print() {
-  QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
-  auto node = std::make_unique<Output>(tag.line);
-  while (!current_.is(TokenKind::kBlockEnd)) {
-    if (!node->pieces.empty()) QUIRE_RETURN_IF_ERROR(expect_operator(","));
-    QUIRE_ASSIGN_OR_RETURN(auto expression, parse_expression());
-    node->pieces.push_back({{}, std::move(expression)});
-  }
-  return StatementPtr(std::move(node));
-}
-
 Result<StatementPtr> Parser::parse_generation() {
   QUIRE_ASSIGN_OR_RETURN(const Token tag, advance());
-  auto node = std::make_unique<ScopeBlock>(tag.line);
+  auto node = std::make_unique<Block>(tag.line);
   QUIRE_ASSIGN_OR_RETURN(node->body, parse_block({"endgeneration"}, true));
   return StatementPtr(std::move(node));
 }
@@ -316,17 +271,17 @@ Result<StatementPtr> Parser::parse_loop_control() {
   return std::make_unique<Statement>(kind, tag.line);
 }
 
-Result<std::unique_ptr<Name>> Parser::parse_target_name() {
+Result<ExprPtr> Parser::parse_target_name() {
   QUIRE_ASSIGN_OR_RETURN(const Token token, expect(TokenKind::kName, "a name"));
-  auto name = std::make_unique<Name>(token.line, token.text);
+  auto name = std::make_unique<Expr>(ExprKind::kName, token.line, token.text);
   QUIRE_RETURN_IF_ERROR(check_target(*name));
   return name;
 }
 
-Result<ExprPtr> Parser::parse_target(TargetForm form, std::string_view end_name) {
+Result<ExprPtr> Parser::parse_target(bool with_namespace, std::string_view end_name) {
   TupleForm tuple;
   tuple.simplified = true;
-  tuple.with_namespace = form == TargetForm::kWithNamespace;
+  tuple.with_namespace = with_namespace;
   tuple.end_name = end_name;
   QUIRE_ASSIGN_OR_RETURN(auto target, parse_tuple(tuple));
   QUIRE_RETURN_IF_ERROR(check_target(*target));
@@ -338,13 +293,11 @@ Status Parser::check_target(const Expr& target) const {
   switch (target.kind) {
     case ExprKind::kNamespaceAttribute:
       return Status();
-    case ExprKind::kName: {
-      const auto& name = static_cast<const Name&>(target).name;
-      if (std::find(std::begin(kReserved), std::end(kReserved), name) == std::end(kReserved)) return Status();
+    case ExprKind::kName:
+      if (std::find(std::begin(kReserved), std::end(kReserved), target.name) == std::end(kReserved)) return Status();
       break;
-    }
     case ExprKind::kTuple:
-      for (const auto& item : static_cast<const Items&>(target).items) QUIRE_RETURN_IF_ERROR(check_target(*item));
+      for (const auto& item : target.children) QUIRE_RETURN_IF_ERROR(check_target(*item));
       return Status();
     default:
       break;

@@ -17,7 +17,6 @@ class Parser {
 
  private:
   using EndTags = std::initializer_list<std::string_view>;
-  enum class TargetForm : uint8_t { kPlain, kWithNamespace };
 
   // Statements.
   Result<Body> parse_body(EndTags end_tags);
@@ -27,18 +26,15 @@ class Parser {
   Result<StatementPtr> parse_for();
   Result<StatementPtr> parse_if();
   Result<StatementPtr> parse_set();
-  Result<StatementPtr> parse_with();
   Result<StatementPtr> parse_macro();
-  Result<StatementPtr> parse_call_block();
   Result<StatementPtr> parse_filter_block();
-  Result<StatementPtr> parse_print();
   Result<StatementPtr> parse_generation();
   Result<StatementPtr> parse_loop_control();
-  Status parse_signature(MacroBody& macro);
-  Result<ExprPtr> parse_target(TargetForm form, std::string_view end_name = {});
-  Result<std::unique_ptr<Name>> parse_target_name();
+  Status parse_signature(Macro& macro);
+  Result<ExprPtr> parse_target(bool with_namespace, std::string_view end_name = {});
+  Result<ExprPtr> parse_target_name();
   Status check_target(const Expr& target) const;
-  Status unknown_tag(const Token& token) const;
+  Status unknown_tag() const;
 
   // Expressions, loosest binding first.
   struct TupleForm {
@@ -49,8 +45,7 @@ class Parser {
     std::string_view end_name;  // a name that ends the tuple
   };
   Result<ExprPtr> parse_tuple(TupleForm form);
-  Result<ExprPtr> parse_expression() { return parse_conditional(); }
-  Result<ExprPtr> parse_conditional();
+  Result<ExprPtr> parse_expression();
   Result<ExprPtr> parse_or();
   Result<ExprPtr> parse_and();
   Result<ExprPtr> parse_not();
@@ -58,8 +53,8 @@ class Parser {
   Result<ExprPtr> parse_sum();
   Result<ExprPtr> parse_concat();
   Result<ExprPtr> parse_product();
-  Result<ExprPtr> parse_power();
-  Result<ExprPtr> parse_unary(bool with_filters);
+  Result<ExprPtr> parse_filtered();
+  Result<ExprPtr> parse_unary();
   Result<ExprPtr> parse_primary(bool with_namespace);
   Result<ExprPtr> parse_name(bool with_namespace);
   Result<ExprPtr> parse_string();
@@ -67,23 +62,22 @@ class Parser {
   Result<ExprPtr> parse_list();
   Result<ExprPtr> parse_dict();
   Result<ExprPtr> parse_postfix(ExprPtr node);
-  Result<ExprPtr> parse_filters_and_tests(ExprPtr node);
   Result<ExprPtr> parse_attribute(ExprPtr object);
   Result<ExprPtr> parse_subscript(ExprPtr object);
-  Result<ExprPtr> parse_optional_bound();
   Result<ExprPtr> parse_call(ExprPtr callee);
-  Result<CallArguments> parse_arguments();
-  Result<std::string> parse_dotted_name();
+  Status parse_arguments(Expr& call);
   // A chain of filters behind `subject`; `begun`: the first stands without its "|".
   Result<ExprPtr> parse_filter_chain(ExprPtr subject, bool begun);
   Result<ExprPtr> parse_test(ExprPtr subject);
-  Result<ExprPtr> parse_binary(std::initializer_list<std::pair<std::string_view, BinaryOperator>> operators,
-                               Result<ExprPtr> (Parser::*operand)());
+  struct OperatorRow {
+    std::string_view text;
+    BinaryOperator op;
+  };
+  Result<ExprPtr> parse_binary(std::initializer_list<OperatorRow> operators, Result<ExprPtr> (Parser::*operand)());
+  Result<ExprPtr> parse_logical(std::string_view word, ExprKind kind, Result<ExprPtr> (Parser::*operand)());
+  Result<ExprPtr> parse_two(ExprPtr node, ExprPtr left, Result<ExprPtr> (Parser::*operand)());
   bool at_tuple_end(std::string_view end_name) const;
-
-  // Puts `child` into its place below `parent`; finish() then refuses a tree that is too high.
-  static void adopt(Expr& parent, ExprPtr& place, ExprPtr child);
-  static void adopt(Expr& parent, CallArguments& place, CallArguments arguments);
+  // Refuses a tree that is too high.
   Result<ExprPtr> finish(ExprPtr node) const;
   ExprPtr make_constant(int line, Literal value);
 
@@ -92,11 +86,10 @@ class Parser {
   Result<Token> peek_second();
   Result<Token> expect(TokenKind kind, std::string_view what);
   Status expect_operator(std::string_view op);
-  Status expect_name(std::string_view name);
   Result<bool> skip_operator(std::string_view op);
   Result<bool> skip_name(std::string_view name);
   Status error(int line, std::string message) const;
-  Status not_supported(int line, std::string message) const;
+  Status refused(int line, std::string message) const;
   Status unexpected() const;
 
   // One level of recursion as long as it lives.
@@ -110,7 +103,7 @@ class Parser {
    private:
     Parser& parser_;
   };
-  Status check_nesting(int line) const;
+  Status check_nesting() const;
 
   Lexer lexer_;
   Token current_;

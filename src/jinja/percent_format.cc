@@ -1,11 +1,27 @@
-// printf-style formatting: "%s has %d" % (name, count). Reference: Python's "printf-style String Formatting".
-#include "jinja/format_spec.h"
+// printf-style formatting: "%s has %d" % (name, count). Of Python's conversions s, r, d, i and f, with a width, a
+// precision and the flags - + 0 and space; %(name)s takes the value of a dict.
+#include <algorithm>
+#include <cmath>
+
 #include "jinja/number.h"
 #include "jinja/operators.h"
 #include "jinja/value_text.h"
 
 namespace quire::jinja {
 namespace {
+
+// Bounds what printf is asked for, and what a template can ask to be padded to.
+constexpr int kMaxPrecision = 10'000;
+constexpr int kMaxWidth = 100'000'000;
+
+struct Conversion {
+  bool left = false;         // -
+  bool zero_padded = false;  // 0
+  std::string sign;          // "+" or " ": what stands before a positive number
+  int width = 0;             // characters
+  int precision = -1;        // -1: none given
+  char type = '\0';
+};
 
 class PercentFormatter {
  public:
@@ -24,216 +40,145 @@ class PercentFormatter {
   Result<Value> run() {
     const std::string& bytes = format_.bytes;
     while (at_ < bytes.size()) {
-      const size_t percent = bytes.find('%', at_);
-      const size_t literal_end = percent == std::string::npos ? bytes.size() : percent;
-      out_.append(format_, at_, literal_end);
-      at_ = literal_end;
-      if (percent == std::string::npos) break;
-      ++at_;
+      const size_t percent = std::min(bytes.find('%', at_), bytes.size());
+      out_.append(format_, at_, percent);
+      at_ = percent + 1;
+      if (percent == bytes.size()) break;
       QUIRE_RETURN_IF_ERROR(runtime_.charge(1));
       if (peek() == '%') {
         out_.append(format_, at_, at_ + 1);
         ++at_;
         continue;
       }
-      QUIRE_RETURN_IF_ERROR(conversion());
+      QUIRE_RETURN_IF_ERROR(convert_next());
     }
     if (!mapping_ && used_ < positional_.size()) return invalid_argument("not all arguments converted by '%'");
-    return runtime_.string(std::move(out_), format_.markup);
+    return runtime_.string(std::move(out_));
   }
 
  private:
   char peek() const { return at_ < format_.bytes.size() ? format_.bytes[at_] : '\0'; }
 
-  Result<Value> next_argument() {
-    if (used_ >= positional_.size()) return invalid_argument("not enough arguments for the format of '%'");
-    return positional_[used_++];
-  }
-
-  Result<int> number() {
-    if (peek() == '*') {
-      ++at_;
-      QUIRE_ASSIGN_OR_RETURN(const Value value, next_argument());
-      if (!value.is_integral()) return invalid_argument("'*' in a format of '%' wants an integer");
-      if (value.as_int() > INT32_MAX || value.as_int() < -INT32_MAX) return out_of_range("a width of '%' is too large");
-      return static_cast<int>(value.as_int());
-    }
+  Result<int> number(int limit) {
     int value = 0;
     while (peek() >= '0' && peek() <= '9') {
       value = value * 10 + (format_.bytes[at_++] - '0');
-      if (value > 100'000'000) return out_of_range("a width of '%' is too large");
+      if (value > limit) return out_of_range("a width or precision of '%' is too large");
     }
     return value;
   }
 
-  Status parse_flags(FormatSpec& spec) {
-    for (;; ++at_) {
-      switch (peek()) {
-        case '-':
-          spec.align = '<';
-          break;
-        case '+':
-          spec.sign = '+';
-          break;
-        case ' ':
-          if (spec.sign == '-') spec.sign = ' ';
-          break;
-        case '#':
-          spec.alternate = true;
-          break;
-        case '0':
-          zero_ = true;
-          break;
-        default:
-          return Status();
-      }
+  Result<Conversion> parse_conversion() {
+    Conversion conversion;
+    for (; std::string_view("-+ 0").find(peek()) != std::string_view::npos; ++at_) {
+      conversion.left = conversion.left || peek() == '-';
+      conversion.zero_padded = conversion.zero_padded || peek() == '0';
+      if (peek() == '+' || (peek() == ' ' && conversion.sign.empty())) conversion.sign.assign(1, peek());
     }
-  }
-
-  Status conversion() {
-    std::optional<Value> named;
-    if (peek() == '(') {
-      QUIRE_ASSIGN_OR_RETURN(named, named_argument());
-    }
-    FormatSpec spec;
-    zero_ = false;
-    QUIRE_RETURN_IF_ERROR(parse_flags(spec));
-    QUIRE_ASSIGN_OR_RETURN(spec.width, number());
-    if (spec.width < 0) {
-      spec.align = '<';
-      spec.width = -spec.width;
-    }
+    QUIRE_ASSIGN_OR_RETURN(conversion.width, number(kMaxWidth));
     if (peek() == '.') {
       ++at_;
-      QUIRE_ASSIGN_OR_RETURN(spec.precision, number());
-      if (spec.precision < 0) spec.precision = 0;
+      QUIRE_ASSIGN_OR_RETURN(conversion.precision, number(kMaxPrecision));
     }
-    if (peek() == 'h' || peek() == 'l' || peek() == 'L') ++at_;
     if (at_ >= format_.bytes.size()) return invalid_argument("incomplete format of '%'");
-    spec.type = format_.bytes[at_++];
-    if (!named) {
-      QUIRE_ASSIGN_OR_RETURN(named, next_argument());
+    conversion.type = format_.bytes[at_++];
+    return conversion;
+  }
+
+  Status convert_next() {
+    std::optional<Value> value;
+    if (peek() == '(') {
+      QUIRE_ASSIGN_OR_RETURN(value, named_argument());
     }
-    return convert(spec, *named);
+    QUIRE_ASSIGN_OR_RETURN(const Conversion conversion, parse_conversion());
+    if (!value) {
+      if (used_ >= positional_.size()) return invalid_argument("not enough arguments for the format of '%'");
+      value = positional_[used_++];
+    }
+    switch (conversion.type) {
+      case 's':
+      case 'r':
+        return convert_text(conversion, *value);
+      case 'd':
+      case 'i':
+      case 'f':
+        return convert_number(conversion, *value);
+      default:
+        return unsupported("the conversion '%" + std::string(1, conversion.type) +
+                           "' is not among those quire knows (docs/chat-templates.md lists them)");
+    }
   }
 
   Result<Value> named_argument() {
     if (!mapping_) return invalid_argument("the format of '%' requires a dict");
     const size_t begin = ++at_;
-    int depth = 1;
-    for (; at_ < format_.bytes.size() && depth > 0; ++at_) {
-      depth += peek() == '(' ? 1 : peek() == ')' ? -1 : 0;
-    }
-    if (depth > 0) return invalid_argument("incomplete key in a format of '%'");
-    const std::string_view key = std::string_view(format_.bytes).substr(begin, at_ - 1 - begin);
+    const size_t close = format_.bytes.find(')', begin);
+    if (close == std::string::npos) return invalid_argument("incomplete key in a format of '%'");
+    at_ = close + 1;
+    const std::string_view key = std::string_view(format_.bytes).substr(begin, close - begin);
     if (argument_.is(Kind::kUndefined)) return invalid_argument(argument_.undefined_message());
     const Value* value = argument_.is(Kind::kDict) ? argument_.dict().find(key) : nullptr;
     if (value == nullptr) return invalid_argument("no value for the key '" + std::string(key) + "' of a format of '%'");
     return *value;
   }
 
-  Status convert(FormatSpec& spec, const Value& value) {
-    spec.origin = value.origin();
-    switch (spec.type) {
-      case 's':
-      case 'r':
-      case 'a':
-        return convert_text(spec, value);
-      case 'c':
-        return convert_character(spec, value);
-      case 'd':
-      case 'i':
-      case 'u':
-      case 'o':
-      case 'x':
-      case 'X':
-        return convert_integer(spec, value);
-      case 'e':
-      case 'E':
-      case 'f':
-      case 'F':
-      case 'g':
-      case 'G':
-        return convert_float(spec, value);
-      default:
-        return invalid_argument(std::string("unsupported conversion '%") + spec.type + "'");
-    }
-  }
-
-  Status convert_text(const FormatSpec& spec, const Value& value) {
+  Status convert_text(const Conversion& conversion, const Value& value) {
     TextBuilder piece;
-    if (spec.type == 's') {
-      QUIRE_RETURN_IF_ERROR(format_.markup ? append_escaped(runtime_, value, piece)
-                                           : append_str(runtime_, value, piece));
+    if (conversion.type == 's') {
+      QUIRE_RETURN_IF_ERROR(append_str(runtime_, value, piece));
     } else {
       QUIRE_RETURN_IF_ERROR(append_repr(runtime_, value, Origin::kTemplate, piece));
     }
     Text text = piece.take();
-    if (spec.type == 'a') text = ascii_only(text);
-    if (format_.markup && spec.type != 's') {
-      TextBuilder escaped;
-      QUIRE_RETURN_IF_ERROR(append_escaped(runtime_, Value::string(runtime_.heap(), std::move(text)), escaped));
-      text = escaped.take();
+    if (conversion.precision >= 0) {
+      text = sub_text(text, 0, text.byte_offset_of(static_cast<size_t>(conversion.precision)));
     }
-    if (spec.precision >= 0) text = sub_text(text, 0, text.byte_offset_of(static_cast<size_t>(spec.precision)));
-    pad(text, spec, '>');
+    append_padded(conversion, text, value.origin());
     return Status();
   }
 
-  Status convert_character(const FormatSpec& spec, const Value& value) {
-    if (value.is(Kind::kString) && value.text().size_code_points() == 1) {
-      pad(value.text(), spec, '>');
-      return Status();
-    }
-    if (!value.is_integral()) return invalid_argument("%c wants an integer or a single character");
-    const Int code = value.as_int();
-    if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return invalid_argument("%c is out of range");
-    std::string bytes;
-    append_utf8(static_cast<char32_t>(code), &bytes);
-    pad(make_text(std::move(bytes), spec.origin), spec, '>');
-    return Status();
-  }
-
-  Status convert_integer(FormatSpec& spec, const Value& value) {
-    const bool decimal = spec.type == 'd' || spec.type == 'i' || spec.type == 'u';
-    if (value.is(Kind::kUndefined) && decimal) return invalid_argument(value.undefined_message());
-    if (!value.is_integral() && !(decimal && value.is(Kind::kFloat))) {
-      return invalid_argument(std::string("%") + spec.type + " wants a number, not " + quoted(type_name(value)));
-    }
-    Int number = value.as_int();
-    if (value.is(Kind::kFloat)) {
-      QUIRE_ASSIGN_OR_RETURN(number, truncate_float(value.as_float()));
-    }
-    if (decimal) spec.type = 'd';
-    NumberText parts = integer_parts(number, spec);
-    if (static_cast<int>(parts.digits.size()) < spec.precision) {
-      const size_t missing = static_cast<size_t>(spec.precision) - parts.digits.size();
-      if (missing > kMaxValueBytes) return out_of_range("a precision of '%' is too large");
-      parts.digits.insert(0, missing, '0');
-    }
-    return append_number(spec, parts);
-  }
-
-  Status convert_float(FormatSpec& spec, const Value& value) {
+  Status convert_number(const Conversion& conversion, const Value& value) {
     if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
     if (!value.is_number()) {
-      return invalid_argument(std::string("%") + spec.type + " wants a number, not " + quoted(type_name(value)));
+      return invalid_argument(std::string("%") + conversion.type + " wants a number, not " + quoted(type_name(value)));
     }
-    if (spec.precision < 0) spec.precision = 6;
-    return append_number(spec, float_parts(to_double(value), spec));
+    std::string digits;
+    if (conversion.type == 'f') {
+      const double floating = to_double(value);
+      digits = format_float(std::isnan(floating) ? std::fabs(floating) : floating,
+                            conversion.precision < 0 ? 6 : conversion.precision);
+    } else {
+      if (conversion.precision >= 0) return unsupported("'%' knows no precision of an integer in quire");
+      Int number = value.as_int();
+      if (value.is(Kind::kFloat)) {
+        QUIRE_ASSIGN_OR_RETURN(number, truncate_float(value.as_float()));
+      }
+      digits = std::to_string(number);
+    }
+    std::string sign = conversion.sign;
+    if (digits[0] == '-') {
+      sign = "-";
+      digits.erase(0, 1);
+    }
+    const auto width = static_cast<size_t>(conversion.width);
+    const size_t used = sign.size() + digits.size();
+    if (!conversion.zero_padded || conversion.left || width <= used) {
+      append_padded(conversion, make_text(sign + digits, value.origin()), value.origin());
+      return Status();
+    }
+    out_.append(sign, value.origin());
+    out_.append_repeated("0", width - used, value.origin());
+    out_.append(digits, value.origin());
+    return Status();
   }
 
-  Status append_number(FormatSpec& spec, const NumberText& parts) {
-    if (zero_ && spec.align != '<') {
-      spec.align = '=';
-      spec.fill.assign(1, '0');
-    }
-    return append_padded_number(parts, spec, out_);
-  }
-
-  void pad(const Text& text, FormatSpec spec, char default_align) {
-    if (spec.align == '\0') spec.align = default_align;
-    append_padded(text, spec, out_);
+  void append_padded(const Conversion& conversion, const Text& text, Origin origin) {
+    const size_t length = text.size_code_points();
+    const auto width = static_cast<size_t>(conversion.width);
+    const size_t missing = width > length ? width - length : 0;
+    if (!conversion.left) out_.append_repeated(" ", missing, origin);
+    out_.append(text);
+    if (conversion.left) out_.append_repeated(" ", missing, origin);
   }
 
   Runtime& runtime_;
@@ -241,7 +186,6 @@ class PercentFormatter {
   const Value& argument_;
   std::vector<Value> positional_;
   bool mapping_ = false;
-  bool zero_ = false;
   size_t used_ = 0;
   size_t at_ = 0;
   TextBuilder out_;

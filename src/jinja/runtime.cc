@@ -10,7 +10,6 @@ class Function : public Native {
 
   std::string_view type_name() const override { return "builtin_function_or_method"; }
   std::string repr() const override { return "<built-in function " + std::string(builtin_.name) + ">"; }
-  bool callable() const override { return true; }
   Result<Value> call(Runtime& runtime, Arguments arguments) override {
     return invoke(runtime, builtin_, subject_, std::move(arguments));
   }
@@ -99,14 +98,12 @@ Status Runtime::enter() {
   return Status();
 }
 
-Result<Value> Runtime::string(TextBuilder builder, bool markup) {
+Result<Value> Runtime::string(TextBuilder builder) {
   QUIRE_RETURN_IF_ERROR(charge_bytes(builder.size()));
   if (builder.overflowed()) {
     return out_of_range("the template builds a string longer than " + std::to_string(kMaxValueBytes >> 20) + " MiB");
   }
-  Text text = builder.take();
-  text.markup = markup;
-  return Value::string(heap_, std::move(text));
+  return Value::string(heap_, builder.take());
 }
 
 Result<Value> Runtime::call(const Value& callee, Arguments arguments) {
@@ -117,6 +114,13 @@ Result<Value> Runtime::call(const Value& callee, Arguments arguments) {
   // The callee may be overwritten by what it calls.
   const Value keep_alive = callee;
   return callee.native().call(*this, std::move(arguments));
+}
+
+const Builtin* find_builtin(std::span<const Builtin> table, std::string_view name) {
+  for (const Builtin& builtin : table) {
+    if (builtin.name == name) return &builtin;
+  }
+  return nullptr;
 }
 
 Result<Value> invoke(Runtime& runtime, const Builtin& builtin, Value subject, Arguments arguments) {

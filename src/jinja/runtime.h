@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,7 @@ class Runtime {
   // For loops over one long string, which ask it and leave what they build half done: the next charge() fails.
   WorkMeter& meter() { return meter_; }
 
-  Result<Value> string(TextBuilder builder, bool markup = false);
+  Result<Value> string(TextBuilder builder);
   Value string(std::string_view bytes, Origin origin = Origin::kTemplate) { return make_string(heap_, bytes, origin); }
   Value undefined(std::string message) { return Value::undefined(heap_, std::move(message)); }
 
@@ -84,6 +85,8 @@ struct Builtin {
   std::string_view parameters;
   Result<Value> (*function)(Call& call);
 };
+
+const Builtin* find_builtin(std::span<const Builtin> table, std::string_view name);
 
 Result<Value> invoke(Runtime& runtime, const Builtin& builtin, Value subject, Arguments arguments);
 

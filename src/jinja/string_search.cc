@@ -1,72 +1,46 @@
-// Searching, replacing and trimming strings.
+// Searching, replacing, trimming and the case of strings.
 #include <algorithm>
 
 #include "jinja/characters.h"
 #include "jinja/string_functions.h"
-#include "jinja/value_text.h"
 
 namespace quire::jinja {
 namespace {
 
-// The bytes [begin, end) that optional start and end arguments leave of a string; nothing where start lies behind.
-struct Window {
-  size_t begin = 0, end = 0;
-  bool valid = true;
-};
-
-Result<Window> window(const Call& call, size_t start_index) {
-  const Text& text = call.subject.text();
-  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(text.bytes.size()));
-  if (!call.given(start_index) && !call.given(start_index + 1)) return Window{0, text.bytes.size(), true};
-  const Int size = static_cast<Int>(text.size_code_points());
-  const auto settle = [size](Int bound) { return bound < 0 ? std::max<Int>(bound + size, 0) : bound; };
-  QUIRE_ASSIGN_OR_RETURN(Int start, int_argument(call, start_index, 0, true));
-  QUIRE_ASSIGN_OR_RETURN(Int end, int_argument(call, start_index + 1, size, true));
-  start = settle(start);
-  end = std::min(settle(end), size);
-  if (start > end) return Window{0, 0, false};
-  return Window{text.byte_offset_of(static_cast<size_t>(start)), text.byte_offset_of(static_cast<size_t>(end)), true};
+Result<Value> mapped(Call& call, Case how) {
+  TextBuilder out;
+  map_case(call.subject.text(), how, out, call.runtime.meter());
+  return call.runtime.string(std::move(out));
 }
 
 Result<Value> matches_end(Call& call, bool at_start) {
-  const char* name = at_start ? "startswith" : "endswith";
-  QUIRE_ASSIGN_OR_RETURN(const Window range, window(call, 1));
+  const std::string& bytes = call.subject.text().bytes;
+  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(bytes.size()));
   std::vector<Value> candidates;
   if (call.args[0].is(Kind::kTuple)) {
     candidates = call.args[0].sequence().items();
   } else {
     candidates.push_back(call.args[0]);
   }
-  const std::string_view bytes =
-      std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
   for (const Value& candidate : candidates) {
     if (!candidate.is(Kind::kString)) {
-      return invalid_argument(std::string(name) + "() wants a string or a tuple of strings, not " +
-                              quoted(type_name(candidate)));
+      return invalid_argument(std::string(at_start ? "startswith" : "endswith") +
+                              "() wants a string or a tuple of strings, not " + quoted(type_name(candidate)));
     }
     const std::string& affix = candidate.text().bytes;
-    if (range.valid && (at_start ? bytes.starts_with(affix) : bytes.ends_with(affix))) return Value::boolean(true);
+    if (at_start ? bytes.starts_with(affix) : bytes.ends_with(affix)) return Value::boolean(true);
   }
   return Value::boolean(false);
 }
 
 // Position in code points, or -1.
-Result<Int> position(Call& call, std::string_view name, bool last) {
+Result<Value> position(Call& call, std::string_view name, bool last) {
   QUIRE_ASSIGN_OR_RETURN(const Value needle, string_argument(call, 0, name));
-  QUIRE_ASSIGN_OR_RETURN(const Window range, window(call, 1));
-  if (!range.valid) return Int{-1};
-  const std::string_view bytes =
-      std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
+  const std::string_view bytes = call.subject.text().bytes;
+  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(bytes.size()));
   const size_t at = last ? bytes.rfind(needle.text().bytes) : bytes.find(needle.text().bytes);
-  if (at == std::string_view::npos) return Int{-1};
-  const std::string_view before = std::string_view(call.subject.text().bytes).substr(0, range.begin + at);
-  return static_cast<Int>(count_code_points(before));
-}
-
-Result<Value> position_or_fail(Call& call, std::string_view name, bool last) {
-  QUIRE_ASSIGN_OR_RETURN(const Int at, position(call, name, last));
-  if (at < 0) return invalid_argument(std::string(name) + "(): substring not found");
-  return Value::integer(at);
+  if (at == std::string_view::npos) return Value::integer(-1);
+  return Value::integer(static_cast<Int>(count_code_points(bytes.substr(0, at))));
 }
 
 Result<Value> stripped(Call& call, bool left, bool right) {
@@ -120,10 +94,9 @@ Result<Value> string_argument(const Call& call, size_t index, std::string_view f
   return invalid_argument(std::string(function) + " wants a string, not " + quoted(type_name(value)));
 }
 
-Result<Int> int_argument(const Call& call, size_t index, Int absent, bool none_is_absent) {
+Result<Int> int_argument(const Call& call, size_t index, Int absent) {
   if (!call.given(index)) return absent;
   const Value& value = call.args[index];
-  if (value.is(Kind::kNone) && none_is_absent) return absent;
   if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
   if (!value.is_integral()) {
     return invalid_argument("an integer is wanted, not " + quoted(type_name(value)));
@@ -131,33 +104,25 @@ Result<Int> int_argument(const Call& call, size_t index, Int absent, bool none_i
   return value.as_int();
 }
 
+Result<Value> upper(Call& call) { return mapped(call, Case::kUpper); }
+Result<Value> lower(Call& call) { return mapped(call, Case::kLower); }
+Result<Value> capitalize(Call& call) { return mapped(call, Case::kCapitalize); }
+Result<Value> title(Call& call) { return mapped(call, Case::kTitle); }
+
 Result<Value> starts_with(Call& call) { return matches_end(call, true); }
 Result<Value> ends_with(Call& call) { return matches_end(call, false); }
 
-Result<Value> find_text(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Int at, position(call, "find", false));
-  return Value::integer(at);
-}
-
-Result<Value> find_last_text(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Int at, position(call, "rfind", true));
-  return Value::integer(at);
-}
-
-Result<Value> index_text(Call& call) { return position_or_fail(call, "index", false); }
-Result<Value> index_last_text(Call& call) { return position_or_fail(call, "rindex", true); }
+Result<Value> find_text(Call& call) { return position(call, "find", false); }
+Result<Value> find_last_text(Call& call) { return position(call, "rfind", true); }
 
 Result<Value> count_text(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Value needle_value, string_argument(call, 0, "count"));
-  QUIRE_ASSIGN_OR_RETURN(const Window range, window(call, 1));
-  const std::string_view bytes =
-      std::string_view(call.subject.text().bytes).substr(range.begin, range.end - range.begin);
+  const std::string& bytes = call.subject.text().bytes;
+  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(bytes.size()));
   const std::string& needle = needle_value.text().bytes;
-  if (!range.valid) return Value::integer(0);
   if (needle.empty()) return Value::integer(static_cast<Int>(count_code_points(bytes)) + 1);
   Int count = 0;
-  for (size_t at = bytes.find(needle); at != std::string_view::npos; at = bytes.find(needle, at + needle.size()))
-    ++count;
+  for (size_t at = bytes.find(needle); at != std::string::npos; at = bytes.find(needle, at + needle.size())) ++count;
   return Value::integer(count);
 }
 
@@ -167,29 +132,22 @@ Result<Value> replace(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Value new_value, string_argument(call, 1, "replace"));
   QUIRE_ASSIGN_OR_RETURN(const Int limit, int_argument(call, 2, -1));
   QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(text.bytes.size()));
-  TextBuilder replacement;
-  if (text.markup) {
-    QUIRE_RETURN_IF_ERROR(append_escaped(call.runtime, new_value, replacement));
-  } else {
-    replacement.append(new_value.text());
-  }
-  const Text substitute = replacement.take();
   const std::string& old_bytes = old_value.text().bytes;
   TextBuilder out;
   if (old_bytes.empty()) {
-    replace_empty(text, substitute, limit, out);
-    return call.runtime.string(std::move(out), text.markup);
+    replace_empty(text, new_value.text(), limit, out);
+    return call.runtime.string(std::move(out));
   }
   size_t at = 0;
   for (Int done = 0; limit < 0 || done < limit; ++done) {
     const size_t match = text.bytes.find(old_bytes, at);
     if (match == std::string::npos || out.overflowed() || call.runtime.meter().spent()) break;
     out.append(text, at, match);
-    out.append(substitute);
+    out.append(new_value.text());
     at = match + old_bytes.size();
   }
   out.append(text, at, text.bytes.size());
-  return call.runtime.string(std::move(out), text.markup);
+  return call.runtime.string(std::move(out));
 }
 
 Result<Value> strip(Call& call) { return stripped(call, true, true); }

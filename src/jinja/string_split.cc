@@ -112,32 +112,10 @@ Result<Value> split_from(Call& call, bool last) {
   return list_of_pieces(call, last ? split_last_at(bytes, cut, limit) : split_at(bytes, cut, limit));
 }
 
-Result<Value> partition_from(Call& call, bool last) {
-  QUIRE_ASSIGN_OR_RETURN(const Value separator, string_argument(call, 0, "partition"));
-  const std::string& cut = separator.text().bytes;
-  if (cut.empty()) return invalid_argument("partition(): empty separator");
-  const Text& text = call.subject.text();
-  QUIRE_RETURN_IF_ERROR(call.runtime.charge_bytes(text.bytes.size()));
-  const size_t at = last ? text.bytes.rfind(cut) : text.bytes.find(cut);
-  const auto piece = [&](size_t begin, size_t end) { return Value::string(call.heap(), sub_text(text, begin, end)); };
-  const size_t size = text.bytes.size();
-  std::vector<Value> parts;
-  if (at != std::string::npos) {
-    parts = {piece(0, at), piece(at, at + cut.size()), piece(at + cut.size(), size)};
-  } else if (last) {
-    parts = {piece(0, 0), piece(0, 0), piece(0, size)};
-  } else {
-    parts = {piece(0, size), piece(0, 0), piece(0, 0)};
-  }
-  return make_tuple(call.heap(), std::move(parts));
-}
-
 }  // namespace
 
 Result<Value> split(Call& call) { return split_from(call, false); }
 Result<Value> split_last(Call& call) { return split_from(call, true); }
-Result<Value> partition(Call& call) { return partition_from(call, false); }
-Result<Value> partition_last(Call& call) { return partition_from(call, true); }
 
 Result<Value> split_lines(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Int keep_ends, int_argument(call, 0, 0));
@@ -150,16 +128,14 @@ Result<Value> join(Call& call) {
   TextBuilder out;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out.append(separator);
-    if (separator.markup) {
-      QUIRE_RETURN_IF_ERROR(append_escaped(call.runtime, items[i], out));
-    } else if (items[i].is(Kind::kString)) {
-      out.append(items[i].text());
-    } else {
+    if (!items[i].is(Kind::kString)) {
       return invalid_argument("join() wants strings, but item " + std::to_string(i) + " is " +
                               quoted(type_name(items[i])));
     }
+    QUIRE_RETURN_IF_ERROR(refuse_safe(items[i]));
+    out.append(items[i].text());
   }
-  return call.runtime.string(std::move(out), separator.markup);
+  return call.runtime.string(std::move(out));
 }
 
 Pieces lines_of(std::string_view bytes, bool keep_ends) {

@@ -26,7 +26,7 @@ std::optional<int> Symbols::find_here(const std::string& name) const {
 
 std::optional<Symbols::Found> Symbols::find(const std::string& name) const {
   for (const Symbols* at = this; at != nullptr; at = at->parent_) {
-    if (const auto slot = at->find_here(name)) return Found{*slot, &at->function_};
+    if (const auto slot = at->find_here(name)) return Found{*slot, at};
   }
   return std::nullopt;
 }
@@ -46,7 +46,7 @@ int Symbols::define(const std::string& name, Load load) {
 }
 
 Symbols::Load Symbols::alias(const Found& outer) const {
-  return {Scope::Load::kAlias, {}, {function_.hops_to(*outer.function), outer.slot}};
+  return {Scope::Load::kAlias, {}, {function_.hops_to(outer.scope->function_), outer.slot}};
 }
 
 void Symbols::load(const std::string& name) {
@@ -84,10 +84,16 @@ void Symbols::join_branches(const std::vector<Symbols*>& branches) {
   }
 }
 
+// Branches have been joined into the scope they extend, so a slot's load stands there.
+bool Symbols::is_from_context(const std::string& name) const {
+  const Found found = *find(name);
+  return found.scope->loads_.at(found.slot).kind == Scope::Load::kContext;
+}
+
 SlotRef Symbols::resolve(const std::string& name, const FunctionSlots& function) {
   load(name);
   const Found found = *find(name);
-  return {function.hops_to(*found.function), found.slot};
+  return {function.hops_to(found.scope->function_), found.slot};
 }
 
 Scope Symbols::scope() const {

@@ -15,7 +15,7 @@
 
 namespace quire::jinja {
 
-// What owns an activation at run time: the template, a macro, a recursive loop, the condition of a loop. Scopes
+// What owns an activation at run time: the template, a macro, the condition of a loop. Scopes
 // inside one function share its slots; equal names of equal depth share one slot.
 class FunctionSlots {
  public:
@@ -42,17 +42,18 @@ class Symbols {
   void store(const std::string& name);
   int declare_parameter(const std::string& name);
 
+  // Whether the name, which resolve() has seen, is looked up among the rendering's variables.
+  bool is_from_context(const std::string& name) const;
   // Where the code of `function`, which is this scope's or one inside it, finds the variable.
   SlotRef resolve(const std::string& name, const FunctionSlots& function);
   Scope scope() const;
-  FunctionSlots& function() const { return function_; }
 
  private:
   explicit Symbols(Symbols& base);
 
   struct Found {
     int slot;
-    const FunctionSlots* function;
+    const Symbols* scope;
   };
   struct Load {
     Scope::Load kind;

@@ -99,7 +99,7 @@ Text sub_text(const Text& text, size_t begin, size_t end) {
   TextBuilder builder(end - begin);
   builder.append(text, begin, end);
   Text result = builder.take();
-  result.markup = text.markup;
+  result.safe = text.safe;
   return result;
 }
 

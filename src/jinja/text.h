@@ -31,7 +31,7 @@ struct Text {
   };
   std::vector<Change> changes;  // ascending; each to another origin than before
   bool ascii = true;
-  bool markup = false;  // escaped for HTML already: what the filters safe and escape return
+  bool safe = false;  // what the filter safe returns; see refuse_safe()
 
   Origin origin_at(size_t at) const;
   Origin joint_origin() const;  // of all of it

@@ -56,35 +56,33 @@ const Text& Value::text() const { return object_as<StringObject>()->text(); }
 
 const std::string& Value::undefined_message() const { return object_as<UndefinedObject>()->message(); }
 
-Sequence::Sequence(Heap& heap, std::vector<Value> items, Origin origin, bool is_group)
-    : Object(heap), items_(std::move(items)), origin_(origin), is_group_(is_group) {
+Sequence::Sequence(Heap& heap, std::vector<Value> items, Origin origin)
+    : Object(heap), items_(std::move(items)), origin_(origin) {
   charge(items_.capacity() * sizeof(Value));
 }
 
+Value make_sequence(Heap& heap, Kind kind, std::vector<Value> items, Origin origin) {
+  return Value(kind, heap.make<Sequence>(std::move(items), origin));
+}
+
 Value make_list(Heap& heap, std::vector<Value> items, Origin origin) {
-  return Value(Kind::kList, heap.make<Sequence>(std::move(items), origin));
+  return make_sequence(heap, Kind::kList, std::move(items), origin);
 }
 
 Value make_tuple(Heap& heap, std::vector<Value> items, Origin origin) {
-  return Value(Kind::kTuple, heap.make<Sequence>(std::move(items), origin));
-}
-
-Value make_group(Heap& heap, Value grouper, Value list) {
-  std::vector<Value> items{std::move(grouper), std::move(list)};
-  return Value(Kind::kTuple, heap.make<Sequence>(std::move(items), Origin::kTemplate, true));
+  return make_sequence(heap, Kind::kTuple, std::move(items), origin);
 }
 
 Value make_string(Heap& heap, std::string_view bytes, Origin origin) {
   return Value::string(heap, make_text(std::string(bytes), origin));
 }
 
-Range::Range(Heap& heap, int64_t start, int64_t stop, int64_t step)
-    : Object(heap), start_(start), stop_(stop), step_(step) {}
+Range::Range(Heap& heap, Int start, Int stop, Int step) : Object(heap), start_(start), stop_(stop), step_(step) {}
 
-int64_t Range::size() const {
-  const Int span = step_ > 0 ? Int{stop_} - start_ : Int{start_} - stop_;
-  const Int stride = step_ > 0 ? Int{step_} : -Int{step_};
-  return span <= 0 ? 0 : static_cast<int64_t>((span + stride - 1) / stride);
+Int Range::size() const {
+  const Int span = step_ > 0 ? stop_ - start_ : start_ - stop_;
+  const Int stride = step_ > 0 ? step_ : -step_;
+  return span <= 0 ? 0 : (span - 1) / stride + 1;
 }
 
 const Value* Namespace::find(std::string_view name) const {
@@ -136,7 +134,7 @@ std::string_view type_name(const Value& value) {
     case Kind::kFloat:
       return "float";
     case Kind::kString:
-      return value.text().markup ? "Markup" : "str";
+      return "str";
     case Kind::kList:
       return "list";
     case Kind::kTuple:

@@ -1,8 +1,7 @@
 // Values of a template: what Python objects are to jinja2.
 //
 // A Value is a tagged word or a reference to an object of the rendering's heap; copying is cheap. All kinds but
-// namespace, loop, iterator and cycler are immutable. Integers have 128 bits, which covers every integer a JSON
-// document of practice holds; arithmetic that leaves them is an error, not a wrap.
+// namespace, loop and iterator are immutable. Integers have 64 bits; arithmetic that leaves them is an error, not a wrap.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@
 
 namespace quire::jinja {
 
-using Int = __int128;
+using Int = int64_t;
 
 enum class Kind : uint8_t {
   kMissing,  // no value at all: an unset variable or an argument not given; never visible to a template
@@ -36,7 +35,7 @@ enum class Kind : uint8_t {
   kRange,
   kNamespace,
   kIterator,  // consumed by use, like Python's generators
-  kNative,    // functions, methods, macros, loop, cycler, joiner
+  kNative,    // functions, methods, macros, loop
 };
 
 class Value;
@@ -135,34 +134,33 @@ class Value {
 // List or tuple. `origin` says who wrote the brackets and commas when the value is printed.
 class Sequence : public Object {
  public:
-  Sequence(Heap& heap, std::vector<Value> items, Origin origin, bool is_group = false);
+  Sequence(Heap& heap, std::vector<Value> items, Origin origin);
   const std::vector<Value>& items() const { return items_; }
   Origin origin() const { return origin_; }
-  // A pair made by the filter groupby, whose items have the names grouper and list.
-  bool is_group() const { return is_group_; }
 
  private:
   std::vector<Value> items_;
   Origin origin_;
-  bool is_group_;
 };
 
 Value make_list(Heap& heap, std::vector<Value> items, Origin origin = Origin::kTemplate);
 Value make_tuple(Heap& heap, std::vector<Value> items, Origin origin = Origin::kTemplate);
-Value make_group(Heap& heap, Value grouper, Value list);
+// `kind` is list or tuple.
+Value make_sequence(Heap& heap, Kind kind, std::vector<Value> items, Origin origin);
 Value make_string(Heap& heap, std::string_view bytes, Origin origin = Origin::kTemplate);
 
+// Bounds are at most kMaxRangeBound from 0.
 class Range : public Object {
  public:
-  Range(Heap& heap, int64_t start, int64_t stop, int64_t step);
-  int64_t start() const { return start_; }
-  int64_t stop() const { return stop_; }
-  int64_t step() const { return step_; }
-  int64_t size() const;
-  Int at(int64_t index) const { return Int{start_} + Int{index} * step_; }
+  Range(Heap& heap, Int start, Int stop, Int step);
+  Int start() const { return start_; }
+  Int stop() const { return stop_; }
+  Int step() const { return step_; }
+  Int size() const;
+  Int at(Int index) const { return start_ + index * step_; }
 
  private:
-  int64_t start_, stop_, step_;
+  Int start_, stop_, step_;
 };
 
 // Mutable attributes, created by namespace() and written by {% set name.attribute = ... %}.
@@ -188,13 +186,12 @@ class Iterator : public Object {
   using Object::Object;
 };
 
-// What the interpreter itself provides: functions, methods, macros, loop, cycler, joiner.
+// What the interpreter itself provides: functions, methods, macros, loop.
 class Native : public CyclicObject {
  public:
   virtual std::string_view type_name() const = 0;
   // As Python prints it.
   virtual std::string repr() const;
-  virtual bool callable() const { return false; }
   virtual Result<Value> call(Runtime& runtime, Arguments arguments);
   virtual Result<std::optional<Value>> attribute(Runtime&, std::string_view) { return std::optional<Value>(); }
   virtual Result<std::optional<int64_t>> length(Runtime&) { return std::optional<int64_t>(); }

@@ -105,23 +105,6 @@ std::string range_text(const Range& range) {
   return text + ")";
 }
 
-std::string_view html_escape(char c) {
-  switch (c) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '\'':
-      return "&#39;";
-    case '"':
-      return "&#34;";
-    default:
-      return {};
-  }
-}
-
 }  // namespace
 
 Status append_str(Runtime& runtime, const Value& value, TextBuilder& out) {
@@ -150,15 +133,14 @@ Status append_repr(Runtime& runtime, const Value& value, Origin origin, TextBuil
       out.append(value.as_bool() ? "True" : "False", origin);
       break;
     case Kind::kInt:
-      out.append(int_text(value.as_int()), origin);
+      out.append(std::to_string(value.as_int()), origin);
       break;
     case Kind::kFloat:
       out.append(float_text(value.as_float()), origin);
       break;
     case Kind::kString:
-      if (value.text().markup) out.append("Markup(", origin);
+      QUIRE_RETURN_IF_ERROR(refuse_safe(value));
       append_quoted(runtime, value.text(), origin, out);
-      if (value.text().markup) out.append(")", origin);
       return runtime.charge_bytes(value.text().bytes.size());
     case Kind::kList:
     case Kind::kTuple:
@@ -182,31 +164,16 @@ Status append_repr(Runtime& runtime, const Value& value, Origin origin, TextBuil
   return Status();
 }
 
-Status append_escaped(Runtime& runtime, const Value& value, TextBuilder& out) {
-  QUIRE_ASSIGN_OR_RETURN(const Value string, soft_string(runtime, value));
-  const Text& text = string.text();
-  if (text.markup) {
-    out.append(text);
-    return Status();
-  }
-  text.for_each_run(0, text.bytes.size(), [&](size_t begin, size_t end, Origin origin) {
-    for (size_t i = begin; i < end && !runtime.meter().spent(); ++i) {
-      const std::string_view escape = html_escape(text.bytes[i]);
-      out.append(escape.empty() ? std::string_view(text.bytes).substr(i, 1) : escape, origin);
-    }
-  });
-  return runtime.charge_bytes(text.bytes.size());
-}
-
 Result<Value> to_string(Runtime& runtime, const Value& value) {
-  if (value.is(Kind::kString) && !value.text().markup) return value;
+  if (value.is(Kind::kString)) return value;
   TextBuilder out;
   QUIRE_RETURN_IF_ERROR(append_str(runtime, value, out));
   return runtime.string(std::move(out));
 }
 
-Result<Value> soft_string(Runtime& runtime, const Value& value) {
-  return value.is(Kind::kString) ? Result<Value>(value) : to_string(runtime, value);
+Status refuse_safe(const Value& value) {
+  if (!value.is(Kind::kString) || !value.text().safe) return Status();
+  return unsupported("a text of the filter 'safe' is only to be printed or joined by '~' in quire");
 }
 
 }  // namespace quire::jinja

@@ -84,10 +84,9 @@ TEST(Limits, UnfinishedTags) {
 
 TEST(Limits, Recursion) {
   expect_outcome("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recurses deeper");
-  expect_outcome("{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}", "recurses deeper");
   expect_outcome(
-      "{% macro m() %}{{ caller() }}{% endmacro %}{% macro n() %}{% call m() %}{{ n() }}{% endcall %}{% endmacro %}"
-      "{{ n() }}",
+      "{% macro f() %}{% filter upper %}{{ g() }}{% endfilter %}{% endmacro %}{% macro g() %}{{ f() }}"
+      "{% endmacro %}{{ g() }}",
       "recurses deeper");
 }
 
@@ -96,34 +95,32 @@ TEST(Limits, Steps) {
 }
 
 TEST(Limits, Ranges) {
-  expect_outcome("{{ range(10**9)|list }}", "range spans more than 100000 items");
-  expect_outcome("{{ range(0, 10**18, 1)|length }}", "range spans more than 100000 items");
-  expect_outcome("{{ range(-(10**18), 10**18, 10**15)|length }}", "2000");
+  expect_outcome("{{ range(1000000000)|list }}", "range spans more than 100000 items");
+  expect_outcome("{{ range(0, 1000000000000000000, 1)|length }}", "range spans more than 100000 items");
+  expect_outcome("{{ range(-1000000000000000000, 1000000000000000000, 1000000000000000)|length }}", "2000");
 }
 
 TEST(Limits, LongStrings) {
   for (const char* source : {
-           "{{ 'x' * 10**9 }}",
+           "{{ 'x' * 1000000000 }}",
            "{% set ns = namespace(s='x') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
            "{{ ('a' * 1000000)|replace('a', 'b' * 1000000) }}",
            "{{ ('a' * 1000000)|replace('', 'b' * 1000000) }}",
            "{{ ('a' * 1000000)|join('b' * 100000) }}",
            "{{ ('a' * 1000000).join('b' * 1000) }}",
            "{{ ('a\n' * 1000000)|indent(1000) }}",
-           "{{ ('\t' * 1000000).expandtabs(1000000) }}",
        }) {
     expect_outcome(source, "longer than 64 MiB");
   }
-  for (const char* source : {"{{ 'a'|center(10**12) }}", "{{ 'a'.zfill(10**12) }}"}) expect_outcome(source, "too wide");
-  for (const char* source : {"{{ '%1000000000d' % 1 }}", "{{ '{:>1000000000}'.format(1) }}",
-                             "{{ '%.999999999f' % 1.5 }}", "{{ '%.*f' % (10**9, 1.5) }}"}) {
-    EXPECT_LT(outcome(source).size(), 20'000u) << source;
+  for (const char* source : {"{{ '%1000000000d' % 1 }}", "{{ '%.999999999f' % 1.5 }}", "{{ '%999999999s' % 1 }}"}) {
+    expect_outcome(source, "too large");
   }
+  expect_outcome("{{ '%99999999s' % 1 }}", "longer than 64 MiB");
   expect_outcome("{% for i in range(1000) %}{{ 'x' * 1000000 }}{% endfor %}", "the output is longer than 64 MiB");
 }
 
 TEST(Limits, LongLists) {
-  expect_outcome("{{ ([1] * 10**8)|length }}", "too many items");
+  expect_outcome("{{ ([1] * 100000000)|length }}", "too many items");
   expect_outcome("{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
                  "too long");
   expect_outcome("{{ ('a,' * 10000000).split(',')|length }}", "too many pieces");
@@ -157,11 +154,20 @@ TEST(Limits, DeepValuesAreFreedPrintedAndComparedWithoutOverflow) {
 }
 
 TEST(Limits, Numbers) {
-  expect_outcome("{{ 2 ** 100000000000 }}", "128 bits");
-  expect_outcome("{{ 10 ** 30 * 10 ** 30 }}", "128 bits");
-  EXPECT_EQ(outcome("{{ 2 ** 100 + 1 }}"), "1267650600228229401496703205377");
-  expect_outcome("{{ " + std::string(60, '9') + " }}", "128 bits");
-  EXPECT_EQ(outcome("{{ -2 ** 127 // -1 }}").find("128 bits") != std::string::npos, true);
+  EXPECT_EQ(outcome("{{ 9223372036854775807 }} {{ -9223372036854775807 - 1 }}"),
+            "9223372036854775807 -9223372036854775808");
+  for (const char* source :
+       {"{{ 9223372036854775808 }}", "{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775807 - 2 }}",
+        "{{ 9223372036854775807 * 2 }}", "{{ (-9223372036854775807 - 1) // -1 }}", "{{ -(-9223372036854775807 - 1) }}",
+        "{{ 1e19|int }}", "{{ '9223372036854775808'|int }}", "{{ 1e300|round(1, 'ceil') }}",
+        "{{ [9223372036854775807, 1]|sum }}"}) {
+    expect_outcome(source, "64 bits");
+  }
+  EXPECT_EQ(outcome("{{ (-9223372036854775807 - 1) % -1 }}"), "0");
+  EXPECT_EQ(outcome("{{ 9223372036854775807 == 9223372036854775807.0 }}{{ 9007199254740993 > 9007199254740992.0 }}"),
+            "FalseTrue");
+  EXPECT_EQ(outcome("{{ 'abc'[::9223372036854775807] }}{{ 'abc'[::-9223372036854775807 - 1] }}"), "ac");
+  EXPECT_EQ(outcome("{{ 'abc'[-9223372036854775807 - 1:9223372036854775807] }}"), "abc");
 }
 
 TEST(Limits, Time) {
