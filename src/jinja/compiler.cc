@@ -298,7 +298,7 @@ Result<Program> compile(std::string_view source) {
                         std::to_string(kMaxSourceBytes));
   }
   if (!is_valid_utf8(source)) return invalid_argument("the template is not UTF-8");
-  QUIRE_ASSIGN_OR_RETURN(Program program, parse(source));
+  QUIRE_ASSIGN_OR_RETURN(Program program, Parser(source).run());
   QUIRE_RETURN_IF_ERROR(Resolver().resolve(program));
   return program;
 }

@@ -7,7 +7,6 @@
 #include "jinja/filters.h"
 #include "jinja/iteration.h"
 #include "jinja/json.h"
-#include "jinja/operators.h"
 #include "jinja/string_functions.h"
 #include "jinja/value_text.h"
 
@@ -114,18 +113,6 @@ Result<Value> indent(Call& call) {
   return call.runtime.string(std::move(out));
 }
 
-Result<Value> format_filter(Call& call) {
-  QUIRE_ASSIGN_OR_RETURN(const Value format, to_string(call.runtime, call.subject));
-  auto& [positional, named] = call.rest;
-  if (!positional.empty() && !named.empty()) {
-    return invalid_argument("format takes positional or named arguments, not both");
-  }
-  if (named.empty()) return percent_format(call.runtime, format.text(), make_tuple(call.heap(), std::move(positional)));
-  Dict::Entries entries;
-  for (auto& [name, value] : named) entries.emplace_back(Value::string(call.heap(), name), value);
-  return percent_format(call.runtime, format.text(), make_dict(call.heap(), std::move(entries)));
-}
-
 Result<Value> to_json(Call& call) {
   JsonStyle style;
   style.ensure_ascii = call.given(0) && truthy(call.args[0]);
@@ -153,7 +140,6 @@ Result<Value> to_json(Call& call) {
 
 constexpr Builtin kFilters[] = {
     {"capitalize", "", on_string<capitalize>},
-    {"format", "*", format_filter},
     {"indent", "width? first? blank?", indent},
     {"join", "d? attribute?", join_filter},
     {"lower", "", on_string<lower>},

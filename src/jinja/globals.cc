@@ -1,6 +1,5 @@
 #include "jinja/globals.h"
 
-#include "jinja/iteration.h"
 #include "jinja/strftime.h"
 #include "jinja/string_functions.h"
 #include "jinja/value_text.h"
@@ -32,24 +31,16 @@ Result<Value> range(Call& call) {
   return Value(Kind::kRange, range);
 }
 
-// The arguments of dict() and namespace(): a dict or pairs, then named values.
+// The arguments of dict() and namespace(): a dict, then named values.
 Result<Dict::Entries> dict_arguments(Call& call) {
   Dict::Entries entries;
   if (call.rest.positional.size() > 1) return invalid_argument("dict and namespace take one positional argument");
   if (!call.rest.positional.empty()) {
     const Value& source = call.rest.positional[0];
     if (source.is(Kind::kUndefined)) return invalid_argument(source.undefined_message());
-    if (source.is(Kind::kDict)) {
-      entries = source.dict().entries();
-    } else {
-      QUIRE_ASSIGN_OR_RETURN(const auto pairs, collect(call.runtime, source));
-      for (const Value& pair_value : pairs) {
-        QUIRE_ASSIGN_OR_RETURN(const auto pair, collect(call.runtime, pair_value));
-        if (pair.size() != 2) return invalid_argument("dict and namespace want pairs of a key and a value");
-        if (!hashable(pair[0])) return unhashable(pair[0]);
-        entries.emplace_back(pair[0], pair[1]);
-      }
-    }
+    if (!source.is(Kind::kDict))
+      return unsupported("dict and namespace take no " + quoted(type_name(source)) + " in quire");
+    entries = source.dict().entries();
   }
   for (auto& [name, value] : call.rest.named) entries.emplace_back(Value::string(call.heap(), name), value);
   QUIRE_RETURN_IF_ERROR(call.runtime.charge(entries.size()));

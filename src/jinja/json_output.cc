@@ -65,24 +65,9 @@ class Writer {
   }
 
   static std::string_view short_escape(char32_t c) {
-    switch (c) {
-      case '"':
-        return "\\\"";
-      case '\\':
-        return "\\\\";
-      case '\n':
-        return "\\n";
-      case '\r':
-        return "\\r";
-      case '\t':
-        return "\\t";
-      case '\f':
-        return "\\f";
-      case '\b':
-        return "\\b";
-      default:
-        return {};
-    }
+    constexpr std::string_view kMeant = "\"\\\n\r\t\f\b", kEscapes = "\\\"\\\\\\n\\r\\t\\f\\b";
+    const size_t at = c < 0x80 ? kMeant.find(static_cast<char>(c)) : std::string_view::npos;
+    return at == std::string_view::npos ? std::string_view() : kEscapes.substr(2 * at, 2);
   }
 
   void write_string(const Text& text, Origin quotes) {

@@ -9,9 +9,10 @@
 namespace quire::jinja {
 namespace {
 
-constexpr const char* kFilters[] = {"attr",      "center",    "e",      "escape",    "filesizeformat", "forceescape",
-                                    "from_json", "groupby",   "pprint", "random",    "slice",          "striptags",
-                                    "truncate",  "urlencode", "urlize", "wordcount", "wordwrap",       "xmlattr"};
+constexpr const char* kFilters[] = {"attr",        "center",    "e",         "escape",   "filesizeformat",
+                                    "forceescape", "format",    "from_json", "groupby",  "pprint",
+                                    "random",      "slice",     "striptags", "truncate", "urlencode",
+                                    "urlize",      "wordcount", "wordwrap",  "xmlattr"};
 constexpr const char* kTests[] = {"callable", "escaped", "filter", "lower", "prime", "test", "upper"};
 constexpr const char* kMethods[] = {
     "as_integer_ratio", "bit_length", "casefold",   "center",   "conjugate",    "copy",       "encode",
@@ -102,6 +103,9 @@ TEST(Known, AttributesOfValuesAreRefusedAsTheyAreReached) {
       {"{% if true %}{{ 1|urlize }}{% endif %}", "line 1: the filter 'urlize'"},
       {"{{ '%x' % 1 }}", "line 1: the conversion '%x'"},
       {"{{ '%*d' % (1, 2) }}", "line 1: the conversion '%*'"},
+      {"{{ '%(a)s' % {'a': 1} }}", "line 1: the conversion '%('"},
+      {"{{ 'a b'.rsplit() }}", "rsplit() wants a separator in quire"},
+      {"{{ dict([('a', 1)]) }}", "dict and namespace take no 'list' in quire"},
       {"{{ '%.3d' % 1 }}", "knows no precision of an integer"},
       {"{{ range(9)[1:] }}", "a value of type 'range' cannot be sliced"},
       {"{{ 1.5|round(-1) }}", "round takes a precision of 0 to 18"},

@@ -10,7 +10,7 @@ enum class BinaryOperator : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kFloo
 Result<Value> apply(Runtime& runtime, BinaryOperator op, const Value& left, const Value& right);
 Result<Value> negate(const Value& value);
 
-// format % argument, where a tuple is a list of arguments and a dict gives the values of %(name)s: percent_format.cc.
+// format % argument, where a tuple is a list of arguments: percent_format.cc.
 Result<Value> percent_format(Runtime& runtime, const Text& format, const Value& argument);
 
 }  // namespace quire::jinja

@@ -3,11 +3,8 @@
 #include <algorithm>
 
 #include "jinja/known.h"
-#include "jinja/parser_internal.h"
 
 namespace quire::jinja {
-
-Result<Program> parse(std::string_view source) { return Parser(source).run(); }
 
 Result<Program> Parser::run() {
   QUIRE_ASSIGN_OR_RETURN(current_, lexer_.next());

@@ -2,7 +2,7 @@
 
 #include "jinja/known.h"
 #include "jinja/number.h"
-#include "jinja/parser_internal.h"
+#include "jinja/parser.h"
 
 namespace quire::jinja {
 namespace {

@@ -1,5 +1,5 @@
 // printf-style formatting: "%s has %d" % (name, count). Of Python's conversions s, r, d, i and f, with a width, a
-// precision and the flags - + 0 and space; %(name)s takes the value of a dict.
+// precision and the flags - + 0 and space.
 #include <algorithm>
 #include <cmath>
 
@@ -25,14 +25,13 @@ struct Conversion {
 
 class PercentFormatter {
  public:
-  PercentFormatter(Runtime& runtime, const Text& format, const Value& argument)
-      : runtime_(runtime), format_(format), argument_(argument) {
+  PercentFormatter(Runtime& runtime, const Text& format, const Value& argument) : runtime_(runtime), format_(format) {
     if (argument.is(Kind::kTuple)) {
-      positional_ = argument.sequence().items();
+      arguments_ = argument.sequence().items();
     } else {
-      positional_.push_back(argument);
+      arguments_.push_back(argument);
     }
-    // What Python calls a mapping: anything but a string or tuple that can be subscripted.
+    // What Python calls a mapping, anything but a string or tuple that can be subscripted, need not be used.
     mapping_ = argument.is(Kind::kDict) || argument.is(Kind::kList) || argument.is(Kind::kRange) ||
                argument.is(Kind::kUndefined);
   }
@@ -52,7 +51,7 @@ class PercentFormatter {
       }
       QUIRE_RETURN_IF_ERROR(convert_next());
     }
-    if (!mapping_ && used_ < positional_.size()) return invalid_argument("not all arguments converted by '%'");
+    if (!mapping_ && used_ < arguments_.size()) return invalid_argument("not all arguments converted by '%'");
     return runtime_.string(std::move(out_));
   }
 
@@ -86,43 +85,28 @@ class PercentFormatter {
   }
 
   Status convert_next() {
-    std::optional<Value> value;
-    if (peek() == '(') {
-      QUIRE_ASSIGN_OR_RETURN(value, named_argument());
-    }
     QUIRE_ASSIGN_OR_RETURN(const Conversion conversion, parse_conversion());
-    if (!value) {
-      if (used_ >= positional_.size()) return invalid_argument("not enough arguments for the format of '%'");
-      value = positional_[used_++];
-    }
     switch (conversion.type) {
       case 's':
       case 'r':
-        return convert_text(conversion, *value);
+        return convert_text(conversion);
       case 'd':
       case 'i':
       case 'f':
-        return convert_number(conversion, *value);
+        return convert_number(conversion);
       default:
         return unsupported("the conversion '%" + std::string(1, conversion.type) +
                            "' is not among those quire knows (docs/chat-templates.md lists them)");
     }
   }
 
-  Result<Value> named_argument() {
-    if (!mapping_) return invalid_argument("the format of '%' requires a dict");
-    const size_t begin = ++at_;
-    const size_t close = format_.bytes.find(')', begin);
-    if (close == std::string::npos) return invalid_argument("incomplete key in a format of '%'");
-    at_ = close + 1;
-    const std::string_view key = std::string_view(format_.bytes).substr(begin, close - begin);
-    if (argument_.is(Kind::kUndefined)) return invalid_argument(argument_.undefined_message());
-    const Value* value = argument_.is(Kind::kDict) ? argument_.dict().find(key) : nullptr;
-    if (value == nullptr) return invalid_argument("no value for the key '" + std::string(key) + "' of a format of '%'");
-    return *value;
+  Result<Value> next_argument() {
+    if (used_ >= arguments_.size()) return invalid_argument("not enough arguments for the format of '%'");
+    return arguments_[used_++];
   }
 
-  Status convert_text(const Conversion& conversion, const Value& value) {
+  Status convert_text(const Conversion& conversion) {
+    QUIRE_ASSIGN_OR_RETURN(const Value value, next_argument());
     TextBuilder piece;
     if (conversion.type == 's') {
       QUIRE_RETURN_IF_ERROR(append_str(runtime_, value, piece));
@@ -137,7 +121,8 @@ class PercentFormatter {
     return Status();
   }
 
-  Status convert_number(const Conversion& conversion, const Value& value) {
+  Status convert_number(const Conversion& conversion) {
+    QUIRE_ASSIGN_OR_RETURN(const Value value, next_argument());
     if (value.is(Kind::kUndefined)) return invalid_argument(value.undefined_message());
     if (!value.is_number()) {
       return invalid_argument(std::string("%") + conversion.type + " wants a number, not " + quoted(type_name(value)));
@@ -183,8 +168,7 @@ class PercentFormatter {
 
   Runtime& runtime_;
   const Text& format_;
-  const Value& argument_;
-  std::vector<Value> positional_;
+  std::vector<Value> arguments_;
   bool mapping_ = false;
   size_t used_ = 0;
   size_t at_ = 0;

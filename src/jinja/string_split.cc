@@ -59,16 +59,6 @@ size_t skip_space(std::string_view bytes, size_t at, bool space) {
   return at;
 }
 
-size_t skip_space_back(std::string_view bytes, size_t end, bool space) {
-  while (end > 0) {
-    const size_t before = previous_boundary(bytes, end);
-    size_t at = before;
-    if (is_space(next_code_point(bytes, at)) != space) break;
-    end = before;
-  }
-  return end;
-}
-
 Pieces split_space(std::string_view bytes, Int limit) {
   Pieces pieces;
   size_t at = skip_space(bytes, 0, true);
@@ -84,38 +74,29 @@ Pieces split_space(std::string_view bytes, Int limit) {
   return pieces;
 }
 
-Pieces split_last_space(std::string_view bytes, Int limit) {
-  Pieces pieces;
-  size_t end = skip_space_back(bytes, bytes.size(), true);
-  for (Int done = 0; end > 0 && !full(pieces); ++done) {
-    if (limit >= 0 && done >= limit) {
-      pieces.emplace_back(0, end);
-      break;
-    }
-    const size_t begin = skip_space_back(bytes, end, false);
-    pieces.emplace_back(begin, end);
-    end = skip_space_back(bytes, begin, true);
-  }
-  std::reverse(pieces.begin(), pieces.end());
-  return pieces;
-}
-
-Result<Value> split_from(Call& call, bool last) {
-  const std::string_view bytes = call.subject.text().bytes;
-  QUIRE_ASSIGN_OR_RETURN(const Int limit, int_argument(call, 1, -1));
-  if (!call.given_not_none(0)) {
-    return list_of_pieces(call, last ? split_last_space(bytes, limit) : split_space(bytes, limit));
-  }
+// The separator of split() and rsplit(), once it is known to be given.
+Result<std::string> separator_of(const Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Value separator, string_argument(call, 0, "split"));
-  const std::string& cut = separator.text().bytes;
-  if (cut.empty()) return invalid_argument("split(): empty separator");
-  return list_of_pieces(call, last ? split_last_at(bytes, cut, limit) : split_at(bytes, cut, limit));
+  if (separator.text().bytes.empty()) return invalid_argument("split(): empty separator");
+  return separator.text().bytes;
 }
 
 }  // namespace
 
-Result<Value> split(Call& call) { return split_from(call, false); }
-Result<Value> split_last(Call& call) { return split_from(call, true); }
+Result<Value> split(Call& call) {
+  const std::string_view bytes = call.subject.text().bytes;
+  QUIRE_ASSIGN_OR_RETURN(const Int limit, int_argument(call, 1, -1));
+  if (!call.given_not_none(0)) return list_of_pieces(call, split_space(bytes, limit));
+  QUIRE_ASSIGN_OR_RETURN(const std::string separator, separator_of(call));
+  return list_of_pieces(call, split_at(bytes, separator, limit));
+}
+
+Result<Value> split_last(Call& call) {
+  QUIRE_ASSIGN_OR_RETURN(const Int limit, int_argument(call, 1, -1));
+  if (!call.given_not_none(0)) return unsupported("rsplit() wants a separator in quire");
+  QUIRE_ASSIGN_OR_RETURN(const std::string separator, separator_of(call));
+  return list_of_pieces(call, split_last_at(call.subject.text().bytes, separator, limit));
+}
 
 Result<Value> split_lines(Call& call) {
   QUIRE_ASSIGN_OR_RETURN(const Int keep_ends, int_argument(call, 0, 0));

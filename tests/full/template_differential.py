@@ -103,21 +103,21 @@ STRING_METHODS = ["upper()", "lower()", "title()", "capitalize()", "strip()", "l
                   "replace({s}, {s})", "replace({s}, {s}, {i})", "removeprefix({s})", "removesuffix({s})", "join({ws})", "split({s})[0]", "split()[-1]",
                   "rsplit({ns}, 1)[0]", "splitlines()[0]"]
 STRING_FILTERS = ["upper", "lower", "title", "capitalize", "trim", "trim({s})", "replace({s}, {s})", "replace({s}, {s}, {i})", "indent", "indent({w})", "indent(2, true)",
-                  "indent('> ', first=true, blank=true)", "string", "safe", "default({s})", "default({s}, true)", "d('x')", "reverse", "format({s})", "tojson", "first",
+                  "indent('> ', first=true, blank=true)", "string", "safe", "default({s})", "default({s}, true)", "d('x')", "reverse", "tojson", "first",
                   "last", "list|join", "safe|upper", "join('-')"]
 LIST_FILTERS = ["list", "sort", "sort(reverse=true)", "sort(case_sensitive=true)", "unique|list", "reverse|list", "map('string')|list", "map('upper')|list", "map('length')|list",
                 "select|list", "reject('none')|list", "select('string')|list", "select('defined')|list", "reject('==', {x})|list", "batch({p})|list", "batch(2, '-')|list",
                 "map('default', {x})|list", "select('in', {l})|list", "map('int')|list", "map('float', -1.0)|list", "unique(true)|list"]
 DICT_FILTERS = ["list", "dictsort", "items|list", "dictsort(reverse=true)", "dictsort(false, 'value')"]
 ANY_FILTERS = ["first", "last", "list", "sum", "max", "sort", "join", "length", "int", "float", "round", "abs", "items|list", "dictsort", "trim", "title", "tojson", "string",
-               "reverse|list", "unique|list", "capitalize", "batch(2)|list", "map('upper')|join", "format(1, 2)", "nosuchfilter"]
+               "reverse|list", "unique|list", "capitalize", "batch(2)|list", "map('upper')|join", "nosuchfilter"]
 TESTS = ["defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping", "sequence", "iterable", "eq({x})", "ne {x}", "== {x}_",
          "in({l})", "in {l}", "sameas(none)", "not none", "not defined", "not string"]
 # What quire refuses by name, where jinja2 renders it.
 REFUSED = ["{{ 'a'|urlencode }}", "{{ 'a'|e }}", "{{ [1]|groupby(0) }}", "{{ 'a'.center(3) }}", "{{ '{}'.format(1) }}", "{{ 1 is callable }}", "{{ cycler(1).next() }}",
            "{{ 2 ** 3 }}", "{{ 1 < 2 < 3 }}", "{{ +1 }}", "{{ 0x10 }}", "{{ 1_000 }}", "{{ dict(*[[]]) }}", "{% with a = 1 %}{% endwith %}", "{% print 1 %}",
            "{% for a in [] recursive %}{% endfor %}", "{% macro z() %}{{ varargs }}{% endmacro %}", "{% macro z() %}{% endmacro %}{% call z() %}{% endcall %}",
-           "{% for a in [1] %}{{ loop.cycle(1) }}{% endfor %}", "{{ '%x' % 1 }}", "{{ ('a'|safe) + 'b' }}", "{{ n.real }}", "{{ 1.5|round(-1) }}", "{{ '\\101' }}", "{{ range(5)[1:] }}"]
+           "{% for a in [1] %}{{ loop.cycle(1) }}{% endfor %}", "{{ '%x' % 1 }}", "{{ '%s'|format(1) }}", "{{ '%(a)s' % {'a': 1} }}", "{{ dict([(1, 2)]) }}", "{{ 'a b'.rsplit() }}", "{{ ('a'|safe) + 'b' }}", "{{ n.real }}", "{{ 1.5|round(-1) }}", "{{ '\\101' }}", "{{ range(5)[1:] }}"]
 REFUSAL = re.compile(r"quire knows|in quire|quire does not know|cannot be sliced")
 NUMBER_TESTS = ["odd", "even", "divisibleby({p})", "divisibleby 3", "gt({i})", "lt({i})", "ge({i})", "le({i})", "greaterthan({i})", "lessthan(1.5)"]
 
@@ -168,7 +168,7 @@ class Grammar:
             lambda: f"({self.string(0)} * {self.rng.randrange(-1, 4)})", lambda: f"({self.expr(depth - 1)}|string)",
             lambda: f"({self.expr(depth - 1)}|tojson{self.rng.choice(['', '(indent=2)', '(true)', '(sort_keys=true)', '(ensure_ascii=false)'])})",
             lambda: f"({self.expr(depth - 1)}|tojson(separators=(',', ':')))",
-            lambda: f"({self.list(depth - 1)}|join({self.string(0)}))", lambda: f"({self.literal(self.rng.choice(['%s', '%5s|', '%-6s|', '%r', '%.2s', '%%%s', '%d', '%05.1f', '%(a)s']))} % {self.expr(depth - 1)})",
+            lambda: f"({self.list(depth - 1)}|join({self.string(0)}))", lambda: f"({self.literal(self.rng.choice(['%s', '%5s|', '%-6s|', '%r', '%.2s', '%%%s', '%d', '%05.1f']))} % {self.expr(depth - 1)})",
             lambda: f"'{self.percent_spec()}' % {self.rng.choice([self.integer, self.number, self.string, self.expr])(0)}",
             lambda: self.call(depth), lambda: self.loop_text(), lambda: f"{self.name('m', ['messages'])}[{self.integer(0)}].content", lambda: "messages[0]['role']",
             lambda: f"({self.strings(depth - 1)}|first)", lambda: f"({self.strings(depth - 1)}|last)", lambda: f"{self.dict(depth - 1)}.get('a', {self.string(0)})",
@@ -236,8 +236,7 @@ class Grammar:
         if depth <= 0 or self.rng.random() < 0.3:
             return self.name("d", ["d", "{}", "{'a': 1, 'b': 'x'}", "{1: 2, 'k': [1]}", "{'items': 3}"])
         return self.pick(lambda: "{" + ", ".join(f"{self.rng.choice([self.string, self.integer])(0)}: {self.expr(depth - 1)}" for _ in range(self.rng.randrange(4))) + "}",
-                         lambda: f"dict({self.dict(depth - 1)}, k={self.expr(depth - 1)})", lambda: f"dict(a={self.expr(depth - 1)})", lambda: f"{self.dict(depth - 1) if depth > 1 else 'd'}", lambda: "messages[0]", lambda: "m[0]",
-                         lambda: f"dict({self.dict(depth - 1)}.items())")
+                         lambda: f"dict({self.dict(depth - 1)}, k={self.expr(depth - 1)})", lambda: f"dict(a={self.expr(depth - 1)})", lambda: f"{self.dict(depth - 1) if depth > 1 else 'd'}", lambda: "messages[0]", lambda: "m[0]")
 
     def expr(self, depth=2):
         if depth > 0 and self.rng.random() < 0.06:
