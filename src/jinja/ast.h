@@ -129,7 +129,7 @@ struct For : Statement {
   ExprPtr target, iterable, condition;  // condition may be null
   ExprPtr filter_target;                // the target again, as the condition's own activation sees it
   Body body, otherwise;
-  int loop_slot = -1;  // -1: nothing in the body reads `loop`
+  int loop_slot = -1;  // of the variable `loop`
   Scope body_scope, otherwise_scope, condition_scope;
   int condition_slots = 0;  // size of the activation the condition runs in
 };

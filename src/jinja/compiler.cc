@@ -1,12 +1,8 @@
 #include "jinja/compiler.h"
 
-#include <algorithm>
-#include <set>
-
 #include "jinja/filters.h"
 #include "jinja/is_tests.h"
 #include "jinja/known.h"
-#include "jinja/name_walk.h"
 #include "jinja/parser.h"
 #include "jinja/symbols.h"
 #include "unicode/utf8.h"
@@ -107,19 +103,6 @@ class Collector {
   Symbols* symbols_;
 };
 
-// Those of `names` that a body reads before it sets them.
-std::set<std::string> undeclared(const Body& body, std::set<std::string> names) {
-  std::set<std::string> found;
-  for_each_name(body, [&](const Expr& name, NameUse use) {
-    if (use == NameUse::kStore) {
-      names.erase(name.name);
-    } else if (names.contains(name.name)) {
-      found.insert(name.name);
-    }
-  });
-  return found;
-}
-
 ExprPtr clone_target(const Expr& target) {
   auto clone = std::make_unique<Expr>(target.kind, target.line, target.name);
   target.for_each_child([&clone](const Expr& child) { clone->add(clone_target(child)); });
@@ -149,6 +132,7 @@ class Resolver {
     FunctionSlots* function;  // whose activation the code runs in
     bool in_loop;             // break and continue are allowed
     bool optional;            // may never run: unknown filters and tests are allowed
+    bool in_macro = false;
   };
 
   Status resolve(Body& body, const Frame& frame) {
@@ -185,6 +169,10 @@ class Resolver {
   Status resolve(Expr& expr, const Frame& frame) {
     if (expr.kind == ExprKind::kName) {
       expr.slot = frame.symbols->resolve(expr.name, *frame.function);
+      const bool is_outer = expr.slot.hops > 0 || frame.symbols->is_from_context(expr.name);
+      if (is_outer && frame.in_macro && is_refused_in_macro(expr.name)) {
+        return at_line(expr.line, not_known("variable of a macro", expr.name));
+      }
       if (is_refused_global(expr.name) && frame.symbols->is_from_context(expr.name)) {
         return at_line(expr.line, not_known("function", expr.name));
       }
@@ -218,7 +206,7 @@ class Resolver {
     Collector collector(symbols);
     collector.store(*node.filter_target, true);
     collector.load(node.condition);
-    const Frame inner{&symbols, &function, false, false};
+    const Frame inner{&symbols, &function, false, false, frame.in_macro};
     QUIRE_RETURN_IF_ERROR(resolve(node.filter_target, inner));
     QUIRE_RETURN_IF_ERROR(resolve(node.condition, inner));
     node.condition_scope = symbols.scope();
@@ -227,21 +215,15 @@ class Resolver {
   }
 
   Status resolve_for(For& node, const Frame& frame) {
-    Status reserved;
-    for_each_name(node, [&reserved](const Expr& name, NameUse use) {
-      if (use == NameUse::kStore && name.name == "loop")
-        reserved = at_line(name.line, invalid_argument("'loop' cannot be assigned to in a loop"));
-    });
-    QUIRE_RETURN_IF_ERROR(reserved);
     QUIRE_RETURN_IF_ERROR(resolve(node.iterable, frame));
     QUIRE_RETURN_IF_ERROR(resolve_condition(node, frame));
     Symbols body(frame.symbols, *frame.function), otherwise(frame.symbols, *frame.function);
-    if (!undeclared(node.body, {"loop"}).empty()) node.loop_slot = body.declare_parameter("loop");
+    node.loop_slot = body.declare_parameter("loop");
     Collector body_collector(body);
     body_collector.store(*node.target, true);
     body_collector.collect(node.body);
     Collector(otherwise).collect(node.otherwise);
-    Frame inner{&body, frame.function, true, false};
+    Frame inner{&body, frame.function, true, false, frame.in_macro};
     QUIRE_RETURN_IF_ERROR(resolve(node.target, inner));
     QUIRE_RETURN_IF_ERROR(resolve(node.body, inner));
     node.body_scope = body.scope();
@@ -258,7 +240,7 @@ class Resolver {
     Collector collector(symbols);
     collector.collect(node.body);
     collector.load(node.filter);
-    const Frame inner{&symbols, frame.function, frame.in_loop, false};
+    const Frame inner{&symbols, frame.function, frame.in_loop, false, frame.in_macro};
     QUIRE_RETURN_IF_ERROR(resolve(node.body, inner));
     QUIRE_RETURN_IF_ERROR(resolve(node.filter, inner));
     node.scope = symbols.scope();
@@ -270,17 +252,11 @@ class Resolver {
     FunctionSlots function(frame.function);
     Symbols symbols(frame.symbols, function);
     Collector collector(symbols);
-    // What jinja2 gives a macro beside its parameters.
-    auto special = undeclared(macro.body, {"caller", "kwargs", "varargs"});
-    for (const auto& parameter : macro.parameters) {
-      symbols.declare_parameter(parameter->name);
-      special.erase(parameter->name);
-      if (parameter->name == "caller") special.insert(parameter->name);
-    }
-    if (!special.empty()) return at_line(macro.line, not_known("variable of a macro", *special.begin()));
+    for (const auto& parameter : macro.parameters) symbols.declare_parameter(parameter->name);
     for (const auto& value : macro.defaults) collector.load(value);
     collector.collect(macro.body);
-    const Frame inner{&symbols, &function, false, false};
+    Frame inner{&symbols, &function, false, false};
+    inner.in_macro = true;
     for (auto& parameter : macro.parameters) QUIRE_RETURN_IF_ERROR(resolve(parameter, inner));
     for (auto& value : macro.defaults) QUIRE_RETURN_IF_ERROR(resolve(value, inner));
     QUIRE_RETURN_IF_ERROR(resolve(macro.body, inner));

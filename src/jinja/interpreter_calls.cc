@@ -119,15 +119,14 @@ Value Interpreter::filtered(const For& node, const Value& iterable, Activation& 
 Result<Interpreter::Flow> Interpreter::execute_for(const For& node, Activation& frame) {
   QUIRE_ASSIGN_OR_RETURN(Value iterable, evaluate(*node.iterable, frame));
   if (node.condition != nullptr) iterable = filtered(node, iterable, frame);
-  QUIRE_ASSIGN_OR_RETURN(auto items, iterate(runtime_, iterable));
-  Ref<Loop> loop;
-  if (node.loop_slot >= 0) loop = runtime_.heap().make<Loop>(iterable, items);
+  QUIRE_ASSIGN_OR_RETURN(const auto items, iterate(runtime_, iterable));
+  const auto loop = runtime_.heap().make<Loop>(iterable, items);
   bool nothing_done = true;  // as jinja2 has it: no body ran to its end
   while (true) {
-    QUIRE_ASSIGN_OR_RETURN(auto item, loop ? loop->advance(runtime_) : items->next(runtime_));
+    QUIRE_ASSIGN_OR_RETURN(auto item, loop->advance(runtime_));
     if (!item) break;
     QUIRE_RETURN_IF_ERROR(assign(*node.target, std::move(*item), frame));
-    if (loop) frame.slot(node.loop_slot) = Value(Kind::kNative, loop);
+    frame.slot(node.loop_slot) = Value(Kind::kNative, loop);
     enter(node.body_scope, frame);
     QUIRE_ASSIGN_OR_RETURN(const Flow flow, execute(node.body, frame));
     if (flow == Flow::kBreak) break;

@@ -13,6 +13,7 @@ using Names = std::span<const std::string_view>;
 constexpr std::string_view kGlobals[] = {"cycler", "joiner", "lipsum"};
 constexpr std::string_view kOfLoop[] = {"changed", "cycle", "depth", "depth0"};
 constexpr std::string_view kOfMacro[] = {"arguments", "caller", "catch_kwargs", "catch_varargs", "name"};
+constexpr std::string_view kInMacro[] = {"caller", "kwargs", "varargs"};
 constexpr std::string_view kOfString[] = {
     "casefold",  "center",      "encode",  "expandtabs", "format",   "format_map",   "index",
     "isalnum",   "isalpha",     "isascii", "isdecimal",  "isdigit",  "isidentifier", "islower",
@@ -57,6 +58,7 @@ Status not_known(std::string_view what, std::string_view name) {
 bool is_refused_global(std::string_view name) { return one_of(kGlobals, name); }
 bool is_refused_loop_attribute(std::string_view name) { return one_of(kOfLoop, name); }
 bool is_refused_macro_attribute(std::string_view name) { return one_of(kOfMacro, name); }
+bool is_refused_in_macro(std::string_view name) { return one_of(kInMacro, name); }
 bool is_refused_attribute(Kind kind, std::string_view name) { return one_of(refused_of(kind), name); }
 
 bool is_refused_method(std::string_view name) {

@@ -18,6 +18,8 @@ Status not_known(std::string_view what, std::string_view name);
 bool is_refused_global(std::string_view name);
 bool is_refused_loop_attribute(std::string_view name);
 bool is_refused_macro_attribute(std::string_view name);
+// What jinja2 gives a macro beside its parameters.
+bool is_refused_in_macro(std::string_view name);
 // An attribute that Python's object of this kind has.
 bool is_refused_attribute(Kind kind, std::string_view name);
 // A method that some kind has in Python and no kind has here, so that a call of it can be refused unseen.

@@ -220,6 +220,8 @@ Status Parser::parse_signature(Macro& macro) {
   while (!current_.is_operator(")")) {
     if (!macro.parameters.empty()) QUIRE_RETURN_IF_ERROR(expect_operator(","));
     QUIRE_ASSIGN_OR_RETURN(auto parameter, parse_target_name());
+    if (parameter->name == "caller")
+      return refused(parameter->line, not_known("variable of a macro", "caller").message());
     for (const auto& earlier : macro.parameters) {
       if (earlier->name == parameter->name) {
         return error(parameter->line, "the parameter '" + parameter->name + "' is given twice");
@@ -291,6 +293,9 @@ Status Parser::check_target(const Expr& target) const {
     case ExprKind::kNamespaceAttribute:
       return Status();
     case ExprKind::kName:
+      if (target.name == "loop" && std::find(open_tags_.begin(), open_tags_.end(), "for") != open_tags_.end()) {
+        return error(target.line, "'loop' cannot be assigned to in a loop");
+      }
       if (std::find(std::begin(kReserved), std::end(kReserved), target.name) == std::end(kReserved)) return Status();
       break;
     case ExprKind::kTuple:
