@@ -75,33 +75,30 @@ int compare_keys(const Value& left, const Value& right) {
   }
 }
 
-Dict::Dict(Heap& heap, Entries entries, Origin origin) : Object(heap), entries_(std::move(entries)), origin_(origin) {
-  by_key_.resize(entries_.size());
-  std::iota(by_key_.begin(), by_key_.end(), 0U);
-  std::stable_sort(by_key_.begin(), by_key_.end(), [this](uint32_t left, uint32_t right) {
-    return compare_keys(entries_[left].first, entries_[right].first) < 0;
+Dict::Dict(Heap& heap, Entries entries, Origin origin) : Object(heap), origin_(origin) {
+  std::vector<uint32_t> order(entries.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&entries](uint32_t left, uint32_t right) {
+    return compare_keys(entries[left].first, entries[right].first) < 0;
   });
-  std::vector<bool> repeated(entries_.size());
-  bool any_repeated = false;
-  for (size_t i = 1; i < by_key_.size(); ++i) {
-    const uint32_t at = by_key_[i];
-    size_t first = i - 1;
-    if (compare_keys(entries_[by_key_[first]].first, entries_[at].first) != 0) continue;
-    while (repeated[by_key_[first]]) --first;
-    entries_[by_key_[first]].second = entries_[at].second;
-    repeated[at] = any_repeated = true;
-  }
-  if (any_repeated) {
-    Entries kept;
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      if (!repeated[i]) kept.push_back(std::move(entries_[i]));
+  // Of a run of equal keys the first stays, with the value of the last.
+  std::vector<bool> repeated(entries.size());
+  for (size_t i = 0, first = 0; i < order.size(); ++i) {
+    if (i > first && compare_keys(entries[order[first]].first, entries[order[i]].first) == 0) {
+      entries[order[first]].second = entries[order[i]].second;
+      repeated[order[i]] = true;
+    } else {
+      first = i;
     }
-    entries_ = std::move(kept);
-    by_key_.resize(entries_.size());
-    std::iota(by_key_.begin(), by_key_.end(), 0U);
-    std::sort(by_key_.begin(), by_key_.end(), [this](uint32_t left, uint32_t right) {
-      return compare_keys(entries_[left].first, entries_[right].first) < 0;
-    });
+  }
+  std::vector<uint32_t> position(entries.size());
+  entries_.reserve(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    position[i] = static_cast<uint32_t>(entries_.size());
+    if (!repeated[i]) entries_.push_back(std::move(entries[i]));
+  }
+  for (const uint32_t at : order) {
+    if (!repeated[at]) by_key_.push_back(position[at]);
   }
   charge(entries_.capacity() * sizeof(Entries::value_type) + by_key_.capacity() * sizeof(uint32_t));
 }

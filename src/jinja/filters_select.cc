@@ -9,11 +9,13 @@
 namespace quire::jinja {
 namespace {
 
-using Transform = std::function<Result<Value>(Runtime&, const Value&)>;
+// What becomes of an item; nothing: it is left out.
+using Step = std::function<Result<std::optional<Value>>(Runtime&, const Value&)>;
 
-Result<std::string> name_argument(const Value& name, std::string_view filter) {
+Result<std::string> name_argument(const Arguments& arguments, size_t index) {
+  const Value& name = arguments.positional[index];
   if (name.is(Kind::kString)) return name.text().bytes;
-  return invalid_argument(std::string(filter) + " wants the name of a filter or test");
+  return invalid_argument("the name of a filter or test is a string, not " + quoted(type_name(name)));
 }
 
 Arguments without_first(const Arguments& arguments, size_t count) {
@@ -22,107 +24,89 @@ Arguments without_first(const Arguments& arguments, size_t count) {
   return rest;
 }
 
-Result<Transform> map_by_attribute(const Arguments& arguments) {
+Result<Step> map_by_attribute(const Arguments& arguments) {
   Value path, fallback;
   for (const auto& [name, value] : arguments.named) {
-    if (name.bytes == "attribute") {
-      path = value;
-    } else if (name.bytes == "default") {
-      fallback = value;
-    } else {
+    if (name.bytes != "attribute" && name.bytes != "default") {
       return invalid_argument("map takes no argument '" + name.bytes + "'");
     }
+    (name.bytes == "attribute" ? path : fallback) = value;
   }
-  return Transform(
-      [path, fallback](Runtime& runtime, const Value& item) { return get_path(runtime, item, path, fallback); });
-}
-
-bool names_attribute(const Arguments& arguments) {
-  for (const auto& [name, value] : arguments.named) {
-    if (name.bytes == "attribute") return true;
-  }
-  return false;
-}
-
-Result<Transform> map_transform(const Arguments& arguments) {
-  if (arguments.positional.empty() && names_attribute(arguments)) return map_by_attribute(arguments);
-  if (arguments.positional.empty()) return invalid_argument("map wants the name of a filter");
-  QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments.positional[0], "map"));
-  const Builtin* filter = find_filter(name);
-  if (filter == nullptr) return not_known("filter", name);
-  return Transform([filter, rest = without_first(arguments, 1)](Runtime& runtime, const Value& item) {
-    return invoke(runtime, *filter, item, rest);
+  if (path.is(Kind::kMissing)) return invalid_argument("map wants the name of a filter");
+  return Step([path, fallback](Runtime& runtime, const Value& item) -> Result<std::optional<Value>> {
+    QUIRE_ASSIGN_OR_RETURN(Value value, get_path(runtime, item, path, fallback));
+    return std::optional<Value>(std::move(value));
   });
 }
 
-// The test of select and its like, as a transform that returns true or false.
-Result<Transform> test_transform(const Arguments& arguments, bool by_attribute) {
+Result<Step> map_step(const Arguments& arguments) {
+  if (arguments.positional.empty()) return map_by_attribute(arguments);
+  QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments, 0));
+  const Builtin* filter = find_filter(name);
+  if (filter == nullptr) return not_known("filter", name);
+  return Step([filter, rest = without_first(arguments, 1)](Runtime& runtime,
+                                                           const Value& item) -> Result<std::optional<Value>> {
+    QUIRE_ASSIGN_OR_RETURN(Value value, invoke(runtime, *filter, item, rest));
+    return std::optional<Value>(std::move(value));
+  });
+}
+
+// Lets those items through that pass the test (or are true, without one), or those that do not.
+Result<Step> select_step(const Arguments& arguments, bool wanted, bool by_attribute) {
   const size_t name_index = by_attribute ? 1 : 0;
-  if (by_attribute && arguments.positional.empty()) return invalid_argument("the name of an attribute is missing");
+  if (arguments.positional.size() < name_index) return invalid_argument("the name of an attribute is missing");
   const Value path = by_attribute ? arguments.positional[0] : Value();
-  const auto subject = [path, by_attribute](Runtime& runtime, const Value& item) {
-    return by_attribute ? get_path(runtime, item, path) : Result<Value>(item);
-  };
-  if (arguments.positional.size() <= name_index) return Transform(subject);
-  QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments.positional[name_index], "select"));
-  const Builtin* test = find_test(name);
-  if (test == nullptr) return not_known("test", name);
-  return Transform(
-      [=, rest = without_first(arguments, name_index + 1)](Runtime& runtime, const Value& item) -> Result<Value> {
-        QUIRE_ASSIGN_OR_RETURN(const Value value, subject(runtime, item));
-        return invoke(runtime, *test, value, rest);
+  const Builtin* test = nullptr;
+  Arguments rest;
+  if (arguments.positional.size() > name_index) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string name, name_argument(arguments, name_index));
+    test = find_test(name);
+    if (test == nullptr) return not_known("test", name);
+    rest = without_first(arguments, name_index + 1);
+  }
+  return Step([=](Runtime& runtime, const Value& item) -> Result<std::optional<Value>> {
+    QUIRE_ASSIGN_OR_RETURN(Value value, get_path(runtime, item, path));
+    if (test != nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(value, invoke(runtime, *test, std::move(value), rest));
+    }
+    return truthy(value) == wanted ? std::optional<Value>(item) : std::nullopt;
+  });
+}
+
+// The filter's arguments are looked at when the first item is asked for, as in Python.
+Value each_item(Call& call, std::function<Result<Step>(const Arguments&)> make_step) {
+  Ref<Iterator> source;
+  Step step;
+  return make_generator(
+      call.heap(),
+      [=, subject = call.subject, arguments = call.rest](Runtime& runtime) mutable -> Result<std::optional<Value>> {
+        if (!source) {
+          if (!truthy(subject)) return std::optional<Value>();
+          QUIRE_ASSIGN_OR_RETURN(step, make_step(arguments));
+          QUIRE_ASSIGN_OR_RETURN(source, iterate(runtime, subject));
+        }
+        while (true) {
+          QUIRE_ASSIGN_OR_RETURN(const auto item, source->next(runtime));
+          if (!item) return item;
+          QUIRE_ASSIGN_OR_RETURN(auto made, step(runtime, *item));
+          if (made) return made;
+        }
       });
 }
 
-Result<Value> map(Call& call) {
-  const Value subject = call.subject;
-  const Arguments arguments = call.rest;
-  Ref<Iterator> source;
-  Transform transform;
-  return make_generator(call.heap(), [=](Runtime& runtime) mutable -> Result<std::optional<Value>> {
-    if (!source) {
-      if (!truthy(subject)) return std::optional<Value>();
-      QUIRE_ASSIGN_OR_RETURN(transform, map_transform(arguments));
-      QUIRE_ASSIGN_OR_RETURN(source, iterate(runtime, subject));
-    }
-    QUIRE_ASSIGN_OR_RETURN(auto item, source->next(runtime));
-    if (!item) return item;
-    QUIRE_ASSIGN_OR_RETURN(item, transform(runtime, *item));
-    return item;
-  });
-}
+Result<Value> map(Call& call) { return each_item(call, map_step); }
 
-Result<Value> select_items(Call& call, bool wanted, bool by_attribute) {
-  const Value subject = call.subject;
-  const Arguments arguments = call.rest;
-  Ref<Iterator> source;
-  Transform test;
-  return make_generator(call.heap(), [=](Runtime& runtime) mutable -> Result<std::optional<Value>> {
-    if (!source) {
-      if (!truthy(subject)) return std::optional<Value>();
-      QUIRE_ASSIGN_OR_RETURN(test, test_transform(arguments, by_attribute));
-      QUIRE_ASSIGN_OR_RETURN(source, iterate(runtime, subject));
-    }
-    while (true) {
-      QUIRE_ASSIGN_OR_RETURN(auto item, source->next(runtime));
-      if (!item) return item;
-      QUIRE_ASSIGN_OR_RETURN(const Value passed, test(runtime, *item));
-      if (truthy(passed) == wanted) return item;
-    }
-  });
+template <bool kWanted, bool kByAttribute>
+Result<Value> select(Call& call) {
+  return each_item(call, [](const Arguments& arguments) { return select_step(arguments, kWanted, kByAttribute); });
 }
-
-Result<Value> select(Call& call) { return select_items(call, true, false); }
-Result<Value> reject(Call& call) { return select_items(call, false, false); }
-Result<Value> select_attribute(Call& call) { return select_items(call, true, true); }
-Result<Value> reject_attribute(Call& call) { return select_items(call, false, true); }
 
 constexpr Builtin kFilters[] = {
     {"map", "*", map},
-    {"reject", "*", reject},
-    {"rejectattr", "*", reject_attribute},
-    {"select", "*", select},
-    {"selectattr", "*", select_attribute},
+    {"reject", "*", select<false, false>},
+    {"rejectattr", "*", select<false, true>},
+    {"select", "*", select<true, false>},
+    {"selectattr", "*", select<true, true>},
 };
 
 }  // namespace
