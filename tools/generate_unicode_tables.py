@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_ranges.inc: what Hugging Face `tokenizers` believes about every code point.
+"""Writes src/unicode/unicode_ranges.inc: what Hugging Face `tokenizers` believes about every code point.
 
 The package is asked, not a data file: its parts carry tables of different Unicode versions (regular expressions,
 Rust's char methods, the normalizer), and quire has to agree with each of them.
 
     pip install tokenizers==0.23.3
-    python3 tools/generate_unicode_tables.py > src/text/unicode_ranges.inc
+    python3 tools/generate_unicode_tables.py > src/unicode/unicode_ranges.inc
 
 Needs the Python 3.11 of Debian 12: its unicodedata is Unicode 14, as is Debian 12's PCRE2, and the table marks the
 code points that PCRE2 does not know.

@@ -18,7 +18,7 @@
 #include "model/registry.h"
 #include "quantize/job.h"
 #include "text/shipped_texts.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

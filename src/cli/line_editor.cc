@@ -11,8 +11,8 @@
 
 #include "cli/history_file.h"
 #include "cli/terminal.h"
-#include "text/display_width.h"
-#include "text/utf8.h"
+#include "unicode/display_width.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

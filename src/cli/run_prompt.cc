@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "cli/terminal.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

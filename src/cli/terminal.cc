@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "cli/terminal_text.h"
-#include "text/display_width.h"
-#include "text/utf8.h"
+#include "unicode/display_width.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

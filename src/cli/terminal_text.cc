@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "text/display_width.h"
-#include "text/utf8.h"
+#include "unicode/display_width.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

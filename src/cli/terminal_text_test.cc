@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "text/display_width.h"
+#include "unicode/display_width.h"
 
 namespace quire {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/hf_tokenizer_reader.h"
 #include "engine/hf_tokenizer_settings.h"
 #include "engine/sentencepiece_model.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "text/utf8.h"
 #include "text/vocabulary.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

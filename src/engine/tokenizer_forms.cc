@@ -5,7 +5,7 @@
 #include "engine/tokenizer_source.h"
 #include "text/byte_alphabet.h"
 #include "text/pre_tokenizer.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 

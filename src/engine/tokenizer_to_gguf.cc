@@ -7,7 +7,7 @@
 #include "engine/tokenizer_export.h"
 #include "engine/tokenizer_forms.h"
 #include "text/byte_alphabet.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/tokenizer_forms.h"
 #include "engine/tokenizer_source.h"
 #include "text/splitter.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

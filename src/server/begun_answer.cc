@@ -3,14 +3,14 @@
 #include <string_view>
 
 #include "server/random_id.h"
-#include "text/jinja/characters.h"
+#include "unicode/white_space.h"
 
 namespace quire {
 namespace {
 
 // `text` without white space at its end.
 std::string_view trimmed(std::string_view text) {
-  const std::string_view inner = jinja::strip_space(text);
+  const std::string_view inner = strip_space(text);
   return inner.empty() ? inner : text.substr(0, static_cast<size_t>(inner.data() - text.data()) + inner.size());
 }
 
@@ -30,7 +30,7 @@ Status end_behind(const BegunAnswer& begun, MarkedText* chat) {
   const std::string_view tag = begun.tag;
   const size_t at = all.rfind(tag.substr(0, tag.size() - 1));
   const std::string_view before = all.substr(0, at == std::string_view::npos ? 0 : at);
-  if (at == std::string_view::npos || !trimmed(before).ends_with(jinja::strip_space(begun.words))) {
+  if (at == std::string_view::npos || !trimmed(before).ends_with(strip_space(begun.words))) {
     return invalid_argument(
         "continue_final_message: the chat template does not end with the words of the last message, so they cannot be "
         "continued; leave it out, or use /v1/completions");

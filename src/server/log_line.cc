@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "json/json_writer.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -6,7 +6,7 @@
 #include "json/json_writer.h"
 #include "server/sse.h"
 #include "server/timings.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "text/byte_alphabet.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "text/jinja/compiler.h"
-#include "text/jinja/interpreter.h"
-#include "text/jinja/json.h"
+#include "jinja/compiler.h"
+#include "jinja/interpreter.h"
+#include "jinja/json.h"
 
 namespace quire {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 

@@ -5,18 +5,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
-namespace quire {
+#include "jinja/author.h"
 
-// In order of trust: what several wrote together is the word of the last of them in this list.
-enum class Author : uint8_t {
-  kTemplate,  // the chat template and what the model's own configuration gives it
-  kModel,     // an earlier answer, which the caller hands back
-  kCaller,    // everything else
-};
+namespace quire {
 
 struct MarkedText {
   struct Span {

@@ -6,8 +6,8 @@
 #include <array>
 #include <span>
 
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -7,8 +7,8 @@
 #include "text/byte_alphabet.h"
 #include "text/normalizer.h"
 #include "text/regex.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "text/regex_syntax.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

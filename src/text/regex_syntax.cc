@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

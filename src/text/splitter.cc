@@ -1,7 +1,7 @@
 #include "text/splitter.h"
 
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "text/regex.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

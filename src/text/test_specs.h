@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "text/byte_alphabet.h"
 #include "text/tokenizer_spec.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire::testing_specs {
 

@@ -11,8 +11,8 @@
 #include "text/normalizer.h"
 #include "text/piece_cache.h"
 #include "text/pre_tokenizer.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "unicode/unicode.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

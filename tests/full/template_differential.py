@@ -3,8 +3,9 @@
 
 A grammar writes templates that mostly render: expressions are built by type, with a share of wild ones. Each template
 is rendered for several random conversations by `quire template` and by jinja2, set up as transformers sets it up. Both
-must give the same text, or both must fail. What neither can promise is left out: text that holds addresses of Python
-objects, numbers beyond 128 bits, complex numbers.
+must give the same text, or both must fail. The grammar has what quire knows (docs/chat-templates.md); a template now and
+then uses something else, which must be refused by name. What neither can promise is left out: text that holds addresses of
+Python objects, integers beyond 64 bits.
 
 usage: template_differential.py [--quire PROGRAM] [--cases N] [--seed N] [--show N]
 
@@ -35,7 +36,7 @@ from chat_jinja import NOW, environment  # noqa: E402
 CONTEXTS = 4           # renderings of one template
 TEMPLATES_A_ROUND = 100
 UNPREDICTABLE = re.compile(r" at 0x[0-9a-f]+|<class |<built-in |<bound method|<function|object>|<LoopContext|<Macro|<jinja2|functools|%20at%200x", re.I)
-BEYOND_QUIRE = re.compile(r"128 bits|complex|has more than|is not supported|too large|too long")
+BEYOND_QUIRE = re.compile(r"64 bits|too large|too long|the filter 'safe' is only")
 
 WORDS = ["", "a", "b", "user", "assistant", "system", "tool", "Hello, World", "  padded  ", "x-y_z", "A b C", "<b>&\"'</b>",
          "naïve Größe", "日本語", "👩‍👧 ok", "ǅ ﬁ ß İ", "ΑΣ ΣΑΣ.", "line one\nline two\n\n  third", "tab\there", "1", "-2", " 3.5 ", "0x1f",
@@ -55,7 +56,7 @@ class Data:
         return self.rng.choice(["", " ", "\n", ", "]).join(words)
 
     def number(self):
-        return self.rng.choice([0, 1, 2, 3, -1, 7, 10, 255, -12, 2**40, 2**64 - 1, 1.5, 0.1, -2.25, 2.5, 3.5, 1e16, 1e-7, 123456.789, 100.0, 1e22, 0.0])
+        return self.rng.choice([0, 1, 2, 3, -1, 7, 10, 255, -12, 2**40, 2**53 + 1, 1.5, 0.1, -2.25, 2.5, 3.5, 1e16, 1e-7, 123456.789, 100.0, 1e22, 0.0])
 
     def value(self, depth=2):
         kind = self.rng.randrange(10 if depth else 7)
@@ -98,23 +99,26 @@ class Data:
         return {"messages": messages, "tools": tools, "kwargs": kwargs}
 
 
-STRING_METHODS = ["upper()", "lower()", "title()", "capitalize()", "swapcase()", "casefold()", "strip()", "lstrip()", "rstrip()", "strip({s})", "rstrip({s})",
-                  "lstrip('ab ')", "replace({s}, {s})", "replace({s}, {s}, {i})", "center({w})", "ljust({w})", "rjust({w}, '*')", "zfill({w})", "expandtabs()",
-                  "expandtabs({w})", "removeprefix({s})", "removesuffix({s})", "join({ws})", "format({s}, {i})", "split({s})[0]", "split()[-1]", "partition({ns})[0]",
-                  "rpartition({ns})[2]"]
+STRING_METHODS = ["upper()", "lower()", "title()", "capitalize()", "strip()", "lstrip()", "rstrip()", "strip({s})", "rstrip({s})", "lstrip('ab ')",
+                  "replace({s}, {s})", "replace({s}, {s}, {i})", "removeprefix({s})", "removesuffix({s})", "join({ws})", "split({s})[0]", "split()[-1]",
+                  "rsplit({ns}, 1)[0]", "splitlines()[0]"]
 STRING_FILTERS = ["upper", "lower", "title", "capitalize", "trim", "trim({s})", "replace({s}, {s})", "replace({s}, {s}, {i})", "indent", "indent({w})", "indent(2, true)",
-                  "indent('> ', first=true, blank=true)", "center({w})", "truncate({w})", "truncate({w}, true)", "truncate({w}, false, '…', 0)", "string", "safe", "escape", "e",
-                  "forceescape", "urlencode", "default({s})", "default({s}, true)", "d('x')", "reverse", "format({s})", "tojson", "first", "last", "list|join", "safe|upper",
-                  "join('-')", "wordcount|string", "striptags_"]
+                  "indent('> ', first=true, blank=true)", "string", "safe", "default({s})", "default({s}, true)", "d('x')", "reverse", "tojson", "first",
+                  "last", "list|join", "safe|upper", "join('-')"]
 LIST_FILTERS = ["list", "sort", "sort(reverse=true)", "sort(case_sensitive=true)", "unique|list", "reverse|list", "map('string')|list", "map('upper')|list", "map('length')|list",
                 "select|list", "reject('none')|list", "select('string')|list", "select('defined')|list", "reject('==', {x})|list", "batch({p})|list", "batch(2, '-')|list",
-                "slice({p})|list", "slice(2, 'x')|list", "map('default', {x})|list", "select('in', {l})|list", "map('int')|list", "map('float', -1.0)|list", "unique(true)|list"]
+                "map('default', {x})|list", "select('in', {l})|list", "map('int')|list", "map('float', -1.0)|list", "unique(true)|list"]
 DICT_FILTERS = ["list", "dictsort", "items|list", "dictsort(reverse=true)", "dictsort(false, 'value')"]
 ANY_FILTERS = ["first", "last", "list", "sum", "max", "sort", "join", "length", "int", "float", "round", "abs", "items|list", "dictsort", "trim", "title", "tojson", "string",
-               "reverse|list", "unique|list", "e", "urlencode", "wordcount", "filesizeformat", "center", "capitalize", "batch(2)|list", "attr('a')", "map('upper')|join",
-               "format(1, 2)", "nosuchfilter"]
-TESTS = ["defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping", "sequence", "iterable", "callable", "lower", "upper",
-         "eq({x})", "ne {x}", "== {x}_", "in({l})", "in {l}", "sameas(none)", "filter", "test", "escaped", "not none", "not defined", "not string"]
+               "reverse|list", "unique|list", "capitalize", "batch(2)|list", "map('upper')|join", "nosuchfilter"]
+TESTS = ["defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping", "sequence", "iterable", "eq({x})", "ne {x}", "== {x}_",
+         "in({l})", "in {l}", "sameas(none)", "not none", "not defined", "not string"]
+# What quire refuses by name, where jinja2 renders it.
+REFUSED = ["{{ 'a'|urlencode }}", "{{ 'a'|e }}", "{{ [1]|groupby(0) }}", "{{ 'a'.center(3) }}", "{{ '{}'.format(1) }}", "{{ 1 is callable }}", "{{ cycler(1).next() }}",
+           "{{ 2 ** 3 }}", "{{ 1 < 2 < 3 }}", "{{ +1 }}", "{{ 0x10 }}", "{{ 1_000 }}", "{{ dict(*[[]]) }}", "{% with a = 1 %}{% endwith %}", "{% print 1 %}",
+           "{% for a in [] recursive %}{% endfor %}", "{% macro z() %}{{ varargs }}{% endmacro %}", "{% macro z() %}{% endmacro %}{% call z() %}{% endcall %}",
+           "{% for a in [1] %}{{ loop.cycle(1) }}{% endfor %}", "{{ '%x' % 1 }}", "{{ '%s'|format(1) }}", "{{ '%(a)s' % {'a': 1} }}", "{{ dict([(1, 2)]) }}", "{{ 'a b'.rsplit() }}", "{{ ('a'|safe) + 'b' }}", "{{ n.real }}", "{{ 1.5|round(-1) }}", "{{ '\\101' }}", "{{ range(5)[1:] }}"]
+REFUSAL = re.compile(r"quire knows|in quire|quire does not know|cannot be sliced")
 NUMBER_TESTS = ["odd", "even", "divisibleby({p})", "divisibleby 3", "gt({i})", "lt({i})", "ge({i})", "le({i})", "greaterthan({i})", "lessthan(1.5)"]
 
 
@@ -164,9 +168,7 @@ class Grammar:
             lambda: f"({self.string(0)} * {self.rng.randrange(-1, 4)})", lambda: f"({self.expr(depth - 1)}|string)",
             lambda: f"({self.expr(depth - 1)}|tojson{self.rng.choice(['', '(indent=2)', '(true)', '(sort_keys=true)', '(ensure_ascii=false)'])})",
             lambda: f"({self.expr(depth - 1)}|tojson(separators=(',', ':')))",
-            lambda: f"({self.list(depth - 1)}|join({self.string(0)}))", lambda: f"({self.literal(self.rng.choice(['%s', '%5s|', '%-6s|', '%r', '%.2s', '%%%s', '%d', '%05.1f', '%x', '%(a)s']))} % {self.expr(depth - 1)})",
-            lambda: f"{self.literal(self.rng.choice(['{}', '{0}{0}', '{:>8}', '{:^9}|', '{!r}', '{:*<5}', '{{}}', '{a}', '{0[a]}', '{:,}', '{:.3}', '{:08.3f}', '{:x}']))}.format({self.expr(depth - 1)})",
-            lambda: f"'{{:{self.format_spec()}}}'.format({self.rng.choice([self.integer, self.number, self.string, self.expr])(0)})",
+            lambda: f"({self.list(depth - 1)}|join({self.string(0)}))", lambda: f"({self.literal(self.rng.choice(['%s', '%5s|', '%-6s|', '%r', '%.2s', '%%%s', '%d', '%05.1f']))} % {self.expr(depth - 1)})",
             lambda: f"'{self.percent_spec()}' % {self.rng.choice([self.integer, self.number, self.string, self.expr])(0)}",
             lambda: self.call(depth), lambda: self.loop_text(), lambda: f"{self.name('m', ['messages'])}[{self.integer(0)}].content", lambda: "messages[0]['role']",
             lambda: f"({self.strings(depth - 1)}|first)", lambda: f"({self.strings(depth - 1)}|last)", lambda: f"{self.dict(depth - 1)}.get('a', {self.string(0)})",
@@ -183,19 +185,19 @@ class Grammar:
 
     def integer(self, depth=1):
         if depth <= 0 or self.rng.random() < 0.4:
-            return self.rng.choice(["0", "1", "2", "3", "-1", "-2", "5", "n", "17", "1_000", "0x10", self.name("i", ["n"])])
+            return self.rng.choice(["0", "1", "2", "3", "-1", "-2", "5", "n", "17", "1000", self.name("i", ["n"])])
         return self.pick(lambda: f"({self.integer(depth - 1)} {self.rng.choice(['+', '-', '*', '//', '%'])} {self.integer(depth - 1)})", lambda: f"({self.expr(depth - 1)}|length)",
-                         lambda: f"({self.expr(depth - 1)}|int)", lambda: f"({self.string(depth - 1)}|int(-1))", lambda: f"({self.string(0)}|int(0, 16))", lambda: f"({self.list(depth - 1)}|count)",
+                         lambda: f"({self.expr(depth - 1)}|int)", lambda: f"({self.string(depth - 1)}|int(-1))", lambda: f"({self.list(depth - 1)}|count)",
                          lambda: f"{self.postfix(self.string, depth)}.find({self.string(0)})", lambda: f"{self.postfix(self.string, depth)}.count({self.string(0)})", lambda: f"(-{self.integer(depth - 1)})",
-                         lambda: f"(i|{self.rng.choice(['sum', 'max', 'min', 'first', 'last', 'length'])})", lambda: f"({self.integer(depth - 1)}|abs)", lambda: f"({self.integer(0)} ** {self.rng.randrange(4)})",
-                         lambda: f"(+{self.integer(depth - 1)})", lambda: f"({self.string(0)}|wordcount)", lambda: f"{self.postfix(self.string, depth)}.rfind({self.string(0)}, {self.integer(0)})")
+                         lambda: f"(i|{self.rng.choice(['sum', 'max', 'min', 'first', 'last', 'length'])})", lambda: f"({self.integer(depth - 1)}|abs)", 
+                         lambda: f"{self.postfix(self.string, depth)}.rfind({self.string(0)})")
 
     def number(self, depth=1):
         if depth <= 0 or self.rng.random() < 0.3:
             return self.rng.choice(["f", "1.5", "2.5", "0.1", "1e3", "-0.5", "3.0", self.integer(0)])
         return self.pick(lambda: f"({self.number(depth - 1)} {self.rng.choice(['+', '-', '*', '/', '//', '%'])} {self.number(depth - 1)})", lambda: f"({self.number(depth - 1)}|round)",
-                         lambda: f"({self.number(depth - 1)}|round({self.integer(0)}))", lambda: f"({self.number(depth - 1)}|round(1, '{self.rng.choice(['floor', 'ceil', 'common'])}'))",
-                         lambda: f"({self.expr(depth - 1)}|float)", lambda: self.integer(depth), lambda: f"({self.number(depth - 1)}|abs)", lambda: f"({self.number(0)} ** {self.rng.choice(['2', '0.5', '-1'])})",
+                         lambda: f"({self.number(depth - 1)}|round({self.rng.randrange(5)}))", lambda: f"({self.number(depth - 1)}|round(1, '{self.rng.choice(['floor', 'ceil', 'common'])}'))",
+                         lambda: f"({self.expr(depth - 1)}|float)", lambda: self.integer(depth), lambda: f"({self.number(depth - 1)}|abs)", 
                          lambda: f"({self.list(depth - 1)}|sum)", lambda: f"({self.list(depth - 1)}|max)", lambda: f"({self.list(depth - 1)}|min)")
 
     def bool(self, depth=2):
@@ -203,12 +205,11 @@ class Grammar:
             return self.rng.choice(["true", "false", "p", "True", "add_generation_prompt", "z", "u", "l", "d", "s", "tools"])
         return self.pick(
             lambda: f"{self.operand(depth)} {self.rng.choice(['==', '!='])} {self.operand(depth)}", lambda: f"({self.integer(depth - 1)} {self.rng.choice(['<', '>', '<=', '>='])} {self.number(depth - 1)})",
-            lambda: f"({self.string(depth - 1)} {self.rng.choice(['<', '>=', '=='])} {self.string(depth - 1)})", lambda: f"(1 {self.rng.choice(['<', '<='])} {self.integer(depth - 1)} < {self.integer(0)})",
+            lambda: f"({self.string(depth - 1)} {self.rng.choice(['<', '>=', '=='])} {self.string(depth - 1)})", lambda: f"(1 {self.rng.choice(['<', '<='])} {self.integer(depth - 1)})",
             lambda: f"(not {self.bool(depth - 1)})", lambda: f"({self.bool(depth - 1)} {self.rng.choice(['and', 'or'])} {self.bool(depth - 1)})",
             lambda: f"({self.string(0)} {self.rng.choice(['in', 'not in'])} {self.rng.choice([self.string, self.list, self.dict])(depth - 1)})", lambda: f"({self.expr(0)} in {self.list(depth - 1)})",
             lambda: f"({self.expr(depth - 1)} is {self.fill(self.rng.choice(TESTS), depth)})", lambda: f"({self.number(depth - 1)} is {self.fill(self.rng.choice(NUMBER_TESTS), depth)})",
             lambda: f"{self.postfix(self.string, depth)}.{self.rng.choice(['startswith', 'endswith'])}({self.string(0)})",
-            lambda: f"{self.postfix(self.string, depth)}.{self.rng.choice(['isdigit', 'isalpha', 'isalnum', 'isspace', 'isupper', 'islower', 'istitle', 'isnumeric', 'isdecimal', 'isascii'])}()",
             lambda: f"({self.name('u', ['u', 'undefined_thing'])} is {self.rng.choice(['', 'not '])}defined)", lambda: f"({self.list(depth - 1)} {self.rng.choice(['<', '=='])} {self.list(depth - 1)})")
 
     def operand(self, depth):
@@ -227,7 +228,7 @@ class Grammar:
             lambda: self.strings(depth), lambda: f"({self.dict(depth - 1)}|{self.rng.choice(DICT_FILTERS)})",
             lambda: f"({self.dict(depth - 1)}.{self.rng.choice(['keys', 'values', 'items'])}()|list)", lambda: f"(m|{self.rng.choice(['selectattr', 'rejectattr'])}('role', 'equalto', 'user')|list)",
             lambda: f"(m|map(attribute='{self.rng.choice(['role', 'n', 's', 'nope', 'role.0'])}')|list)", lambda: f"(m|sort(attribute='{self.rng.choice(['role', 'n', 'n,role', 'role,n', 's'])}'))",
-            lambda: f"(m|groupby('{self.rng.choice(['role', 'n'])}')|list)", lambda: f"(m|selectattr('n')|list)", lambda: f"(m|map(attribute='nope', default={self.expr(0)})|list)",
+            lambda: f"(m|selectattr('n')|list)", lambda: f"(m|map(attribute='nope', default={self.expr(0)})|list)",
             lambda: f"({self.list(depth - 1)} * {self.rng.randrange(3)})", lambda: f"(m|unique(attribute='role')|list)", lambda: f"({self.string(depth - 1)}|list)", lambda: f"(messages|selectattr('role', 'in', ['user', 'tool'])|list)",
             lambda: f"({self.expr(depth - 1)}, {self.expr(depth - 1)})")
 
@@ -235,8 +236,7 @@ class Grammar:
         if depth <= 0 or self.rng.random() < 0.3:
             return self.name("d", ["d", "{}", "{'a': 1, 'b': 'x'}", "{1: 2, 'k': [1]}", "{'items': 3}"])
         return self.pick(lambda: "{" + ", ".join(f"{self.rng.choice([self.string, self.integer])(0)}: {self.expr(depth - 1)}" for _ in range(self.rng.randrange(4))) + "}",
-                         lambda: f"dict({self.dict(depth - 1)}, k={self.expr(depth - 1)})", lambda: f"dict(a={self.expr(depth - 1)})", lambda: f"{self.dict(depth - 1) if depth > 1 else 'd'}", lambda: "messages[0]", lambda: "m[0]",
-                         lambda: f"dict({self.dict(depth - 1)}.items())")
+                         lambda: f"dict({self.dict(depth - 1)}, k={self.expr(depth - 1)})", lambda: f"dict(a={self.expr(depth - 1)})", lambda: f"{self.dict(depth - 1) if depth > 1 else 'd'}", lambda: "messages[0]", lambda: "m[0]")
 
     def expr(self, depth=2):
         if depth > 0 and self.rng.random() < 0.06:
@@ -247,8 +247,8 @@ class Grammar:
 
     def wild(self, depth):
         return self.pick(lambda: f"({self.expr(depth - 1)} {self.rng.choice(['+', '-', '*', '/', '%', '//', '<', 'in', '~', 'and', 'or'])} {self.expr(depth - 1)})", lambda: f"({self.expr(depth - 1)}|{self.rng.choice(ANY_FILTERS)})",
-                         lambda: f"({self.expr(depth - 1)}).{self.rng.choice(['a', 'content', 'items', 'keys', 'upper', 'append', 'nope', '__class__', 'real', 'x'])}", lambda: f"({self.expr(depth - 1)})[{self.expr(depth - 1)}]",
-                         lambda: f"({self.expr(depth - 1)})[{self.slice(depth)}]", lambda: f"({self.expr(depth - 1)})()", lambda: f"(-{self.expr(depth - 1)})", lambda: f"{self.integer(0)} {self.rng.choice(['-', '+', '**', '*'])} {self.integer(0)} {self.rng.choice(['-', '**', '//'])} {self.integer(0)}",
+                         lambda: f"({self.expr(depth - 1)}).{self.rng.choice(['a', 'content', 'items', 'keys', 'upper', 'append', 'nope', 'x'])}", lambda: f"({self.expr(depth - 1)})[{self.expr(depth - 1)}]",
+                         lambda: f"({self.expr(depth - 1)})[{self.slice(depth)}]", lambda: f"({self.expr(depth - 1)})()", lambda: f"(-{self.expr(depth - 1)})", lambda: f"{self.integer(0)} {self.rng.choice(['-', '+', '*'])} {self.integer(0)} {self.rng.choice(['-', '//'])} {self.integer(0)}",
                          lambda: f"{self.expr(depth - 1)} if {self.bool(depth - 1)} else {self.expr(depth - 1)}", lambda: f"-{self.integer(0)}|abs", lambda: f"not {self.expr(0)} == {self.expr(0)}", lambda: f"{self.string(0)} ~ {self.integer(0)} + {self.integer(0)}")
 
     def call(self, depth):
@@ -260,19 +260,15 @@ class Grammar:
             arguments.append(f"a={self.expr(0)}")
         return f"{name}({', '.join(arguments)})"
 
-    def format_spec(self):
-        return (self.rng.choice(["", "", "*", "é", "0"]) + self.rng.choice(["<", ">", "^", "="]) if self.rng.random() < 0.6 else "") + self.rng.choice(["", "", "+", " ", "-"]) + \
-            self.rng.choice(["", "", "#"]) + self.rng.choice(["", "", "0"]) + self.rng.choice(["", "3", "8", "14"]) + self.rng.choice(["", "", "", ",", "_"]) + \
-            self.rng.choice(["", "", ".0", ".2", ".5", ".10"]) + self.rng.choice(["", "", "d", "f", "e", "g", "x", "X", "b", "o", "%", "s", "n", "c", "F", "G", "E"])
-
     def percent_spec(self):
-        return "%" + self.rng.choice(["", "", "-", "+", " ", "0", "#", "-+", "0#"]) + self.rng.choice(["", "3", "8", "12"]) + self.rng.choice(["", "", ".0", ".2", ".5", "."]) + self.rng.choice("dixXosrafFeEgGcu%")
+        return "%" + self.rng.choice(["", "", "-", "+", " ", "0", "-+", "0-"]) + self.rng.choice(["", "3", "8", "12"]) + \
+            self.rng.choice(["d", "i", "s", "r", "f", ".0f", ".2f", ".5f", ".f", ".2s", ".0s", ".3r"])
 
     def loop_text(self):
         if not self.loops:
             return "s"
-        return self.rng.choice(["loop.index", "loop.index0", "loop.first", "loop.last", "loop.length", "loop.revindex", "loop.revindex0", "loop.previtem", "loop.nextitem", "loop.depth", "loop.cycle('x', 'y', 3)",
-                                f"loop.changed({self.expr(0)})", "loop.previtem is defined", "(loop.nextitem or '-')"]) + self.rng.choice(["", "", "|string"])
+        return self.rng.choice(["loop.index", "loop.index0", "loop.first", "loop.last", "loop.length", "loop.revindex", "loop.revindex0", "loop.previtem", "loop.nextitem", 
+                                "loop.previtem is defined", "(loop.nextitem or '-')"]) + self.rng.choice(["", "", "|string"])
 
     def dash(self):
         return self.rng.choice(["", "", "", "-", "-", "+"])
@@ -296,9 +292,9 @@ class Grammar:
     def statement(self, depth):
         if depth <= 0 or self.rng.random() < 0.35:
             return self.text() + self.output() + self.text()
-        return self.text() + self.pick(self.output, lambda: self.if_(depth), lambda: self.for_(depth), lambda: self.set_(depth), lambda: self.set_(depth), lambda: self.set_block(depth), lambda: self.macro(depth), lambda: self.call_block(depth),
-                                       lambda: self.with_(depth), lambda: self.filter_block(depth), lambda: self.namespace(depth), lambda: self.namespace(depth), self.comment, self.raw, lambda: self.control(), lambda: self.generation(depth),
-                                       lambda: self.recursive_for(depth), self.objects, self.scoping) + self.text()
+        return self.text() + self.pick(self.output, lambda: self.if_(depth), lambda: self.for_(depth), lambda: self.set_(depth), lambda: self.set_(depth), lambda: self.set_block(depth), lambda: self.macro(depth), 
+                                       lambda: self.filter_block(depth), lambda: self.namespace(depth), lambda: self.namespace(depth), self.comment, self.raw, lambda: self.control(), lambda: self.generation(depth),
+                                       self.objects, self.scoping) + self.text()
 
     def if_(self, depth):
         out = self.tag(f"if {self.bool()}") + self.block(depth)
@@ -310,7 +306,7 @@ class Grammar:
 
     def for_(self, depth):
         kind, target, source = self.pick(lambda: ("s", f"x{depth}", self.strings()), lambda: ("i", f"x{depth}", f"i"), lambda: ("u", f"x{depth}", self.list()), lambda: ("u", f"k{depth}, x{depth}", f"{self.dict()}.items()"),
-                                         lambda: ("u", f"k{depth}, x{depth}", f"{self.dict()}|items"), lambda: ("m", f"x{depth}", "messages"), lambda: ("m", f"x{depth}", f"messages[{self.slice(0)}]"), lambda: ("u", f"k{depth}, x{depth}", "m|groupby('role')"),
+                                         lambda: ("u", f"k{depth}, x{depth}", f"{self.dict()}|items"), lambda: ("m", f"x{depth}", "messages"), lambda: ("m", f"x{depth}", f"messages[{self.slice(0)}]"),
                                          lambda: ("s", f"x{depth}", self.string(1)), lambda: ("u", f"x{depth}", self.expr(1)), lambda: ("u", f"(k{depth}, x{depth})", "[[1, 2], 'ab', (3, 4)]"))
         scope = {f"x{depth}": "s" if kind == "s" else kind}
         condition = f" if {self.rng.choice([self.bool(1), f'x{depth}', f'x{depth} is defined', f'x{depth} is string'])}" if self.rng.random() < 0.25 else ""
@@ -325,13 +321,6 @@ class Grammar:
         if self.rng.random() < 0.2:
             out += self.tag("else") + self.block(depth)
         return out + self.tag("endfor")
-
-    def recursive_for(self, depth):
-        tree = self.rng.choice(["[1, [2, 3], [4, [5]]]", "[[], [[]]]", "l"])
-        self.loops += 1
-        body = self.block(depth)
-        self.loops -= 1
-        return self.tag(f"for node in {tree} recursive") + "<{{ loop.depth }}" + body + "{% if node is sequence and node is not string %}{{ loop(node) }}{% else %}{{ node }}{% endif %}>" + self.tag("endfor")
 
     def set_(self, depth):
         kind, make = self.rng.choice([("s", self.string), ("i", self.integer), ("l", self.list), ("d", self.dict), ("u", self.expr)])
@@ -361,29 +350,12 @@ class Grammar:
         self.loops = loops
         self.scopes.pop()
         if self.rng.random() < 0.3:
-            body += self.rng.choice(["{{ caller() if caller else '' }}", "{{ varargs }}", "{{ kwargs }}", "{{ caller(1) }}", "{{ a }}"])
+            body += "{{ a }}"
         self.macros.append((name, count))
         return self.tag(f"macro {name}({signature})") + body + self.tag("endmacro")
 
-    def call_block(self, depth):
-        if not self.macros:
-            return self.output()
-        name, count = self.rng.choice(self.macros)
-        arguments = ", ".join(self.expr(1) for _ in range(count))
-        loops, self.loops = self.loops, 0
-        out = self.tag(f"call{self.rng.choice(['', '(x)', '(x=1)'])} {name}({arguments})") + self.block(depth) + self.rng.choice(["", "{{ x }}"]) + self.tag("endcall")
-        self.loops = loops
-        return out
-
-    def with_(self, depth):
-        out = self.tag(f"with {self.rng.choice(['', f'y = {self.expr(1)}', f'y = {self.expr(1)}, s = y'])}")
-        self.scopes.append({"y": "u"})
-        out += self.block(depth) + "{{ y }}"
-        self.scopes.pop()
-        return out + self.tag("endwith")
-
     def filter_block(self, depth):
-        return self.tag(f"filter {self.fill(self.rng.choice(['upper', 'trim', 'indent(2)', 'replace({s}, {s})', 'length', 'title', 'trim|upper', 'e']), 1)}") + self.block(depth) + self.tag("endfilter")
+        return self.tag(f"filter {self.fill(self.rng.choice(['upper', 'trim', 'indent(2)', 'replace({s}, {s})', 'length', 'title', 'trim|upper']), 1)}") + self.block(depth) + self.tag("endfilter")
 
     def namespace(self, depth):
         if not self.namespaces or self.rng.random() < 0.3:
@@ -403,18 +375,17 @@ class Grammar:
             "{% if p %}{% set " + name + " = 1 %}{% endif %}{{ " + name + " }}",
             "{% macro g() %}{{ " + name + " }}{% set " + name + " = 5 %}{{ " + name + " }}{% endmacro %}{{ g() }}{% set " + name + " = 2 %}{{ g() }}{{ " + name + " }}",
             "{% for a in i %}{% if a > 2 %}{% set " + name + " = a %}{% endif %}{{ " + name + " }}{% else %}none{% endfor %}",
-            "{% with %}{% set " + name + " = 3 %}{{ " + name + " }}{% endwith %}{{ " + name + " }}",
+            "{% generation %}{% set " + name + " = 3 %}{{ " + name + " }}{% endgeneration %}{{ " + name + " }}",
             "{% set " + name + " %}{% set " + name + " = 4 %}{{ " + name + " }}{% endset %}{{ " + name + " }}",
             "{% for a in [1, 2] %}{% macro h() %}{{ a }}{{ loop.index if loop else '-' }}{% endmacro %}{{ h() }}{% for b in 'xy' %}{{ loop.index }}{{ a }}{{ b }}{% endfor %}{{ loop.index }}{% endfor %}",
             "{% for a in i if a is odd %}{{ loop.index }}/{{ loop.length }}{{ a }}{% endfor %}", "{% for a in i if a > " + name + "|int %}{{ loop.last }}{{ loop.previtem }}{% endfor %}",
             "{% set ns9 = namespace(k=0) %}{% for a in range(6) if a >= ns9.k %}{% set ns9.k = ns9.k + 2 %}{{ a }}{% endfor %}",
-            "{% macro r(x) %}{{ x }}{% if x > 0 %}{{ r(x - 1) }}{% endif %}{% endmacro %}{{ r(3) }}", "{% macro o(a, b=a, c='z') %}{{ a }}{{ b }}{{ c }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ o(*i) }}{{ o(1, **{'c': 2, 'e': 3}) }}",
-            "{% macro w() %}[{{ caller(1, 2) }}]{% endmacro %}{% call(a, b=" + name + ") w() %}{{ a }}{{ b }}{{ " + name + " }}{% endcall %}", "{{ s }}{% set s = s ~ '!' %}{{ s }}{% set s, n = n, s %}{{ s }}{{ n }}",
+            "{% macro r(x) %}{{ x }}{% if x > 0 %}{{ r(x - 1) }}{% endif %}{% endmacro %}{{ r(3) }}", "{% macro o(a, b=a, c='z') %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ o(1) }}{{ o(1, c=2) }}",
+            "{{ s }}{% set s = s ~ '!' %}{{ s }}{% set s, n = n, s %}{{ s }}{{ n }}",
             "{% for a in 'abc' %}{% if a == 'b' %}{% continue %}{% endif %}{{ a }}{% else %}E{% endfor %}{% for a in 'x' %}{% continue %}{% else %}E{% endfor %}"])
 
     def objects(self):
-        return self.rng.choice(["{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}", "{% set j = joiner('|') %}{{ j() }}1{{ j() }}2{{ j() }}3",
-                                "{% print s, n %}", "{{ namespace(a=1, b='x') }}", "{{ dict(d) }}", "{{ d.keys() }} {{ d.items() }}", "{{ range(3) }}{{ range(1, 9, 2) }}", "{{ (1,) }}{{ () }}"])
+        return self.rng.choice(["{{ namespace(a=1, b='x') }}", "{{ dict(d) }}", "{{ d.keys() }} {{ d.items() }}", "{{ range(3) }}{{ range(1, 9, 2) }}", "{{ (1,) }}{{ () }}"])
 
     def comment(self):
         return "{#" + self.dash() + self.rng.choice([" note ", "", " {{ x }} ", "\n"]) + self.rng.choice(["", "-", ""]) + "#}"
@@ -468,10 +439,8 @@ def verdict(source, expected, error, reply):
     if got is None and BEYOND_QUIRE.search(reply["error"]):
         return "skip"
     if got is None and expected is not None and "cannot be sliced" in reply["error"]:
-        return "skip"  # jinja2 folds a slice of a constant to an undefined value, where a variable would fail
-    if re.search(r"-[\d.]+\)*\s*\*\*", source):
-        return "skip"  # jinja2 folds the minus into the constant, and Python then takes it out of the power
-    if got is not None and error is not None and re.search(r"complex|Exceeds the limit|RecursionError|surrogates", error):
+        return "skip"  # jinja2 folds a slice of a constant to an undefined value, where a variable would fail; a range is refused
+    if got is not None and error is not None and re.search(r"Exceeds the limit|RecursionError|surrogates", error):
         return "skip"
     return f"  jinja2 {expected!r} {error or ''}\n  quire  {got!r} {reply.get('error', '')}"
 
@@ -486,11 +455,14 @@ def main():
     print(f"seed {arguments.seed}")
     rng = random.Random(arguments.seed)
     env = environment()
-    counts = {"rendered": 0, "failed in both": 0, "skipped": 0, "different": 0}
+    counts = {"rendered": 0, "failed in both": 0, "refused": 0, "skipped": 0, "different": 0}
     done = 0
     with tempfile.TemporaryDirectory() as folder:
         while done < arguments.cases:
             source = Grammar(rng).template()
+            refused = rng.random() < 0.02
+            if refused:
+                source = rng.choice(REFUSED) + source
             contexts = [Data(rng).context() for _ in range(CONTEXTS)]
             try:
                 template, broken = env.from_string(source), None
@@ -500,9 +472,11 @@ def main():
             for context, reply in zip(contexts, replies):
                 expected, error = (None, broken) if template is None else reference(template, context)
                 different = verdict(source, expected, error, reply)
+                if refused:
+                    different = None if REFUSAL.search(reply.get("error", "")) else f"  should be refused: {reply!r}"
                 done += 1
                 if different is None:
-                    counts["rendered" if expected is not None else "failed in both"] += 1
+                    counts["refused" if refused else "rendered" if expected is not None else "failed in both"] += 1
                 elif different == "skip":
                     counts["skipped"] += 1
                 else:

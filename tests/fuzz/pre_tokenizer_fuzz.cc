@@ -7,7 +7,7 @@
 
 #include "fuzz/documents.h"
 #include "text/pre_tokenizer.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

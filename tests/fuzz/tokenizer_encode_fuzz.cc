@@ -13,7 +13,7 @@
 #include "text/splitter.h"
 #include "text/test_specs.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "unicode/utf8.h"
 
 namespace quire {
 namespace {

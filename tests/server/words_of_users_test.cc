@@ -164,7 +164,7 @@ const std::vector<Field>& fields() {
 // Everything of a message, as it is and after each kind of operation; it names no token itself.
 constexpr std::string_view kEverything = R"(
 {%- macro show(v) %}({{ v }}){{ v ~ '' }}{{ '[' + v|string + ']' }}{{ v|tojson }}{{ v|trim }}{{ v|string|replace('q', 'r') }}
-{{- '%s' % v }}{{ '{}'.format(v) }}{{ [v, v]|join }}{{ v|string|list|join }}{{ (v|string)[:3] }}{{ (v|string)[3:] }}
+{{- '%s' % v }}{{ '%8s' % v }}{{ [v, v]|join }}{{ v|string|list|join }}{{ (v|string)[:3] }}{{ (v|string)[3:] }}
 {{- v|string|upper|lower }}{{ (v|string).split('_')|join('_') }}{{ v|string|indent(2) }}{{ 'a'.join([v|string, '']) }}{% endmacro -%}
 {%- for m in messages %}{% for key, value in m.items() %}{{ key }}:{{ show(value) }}{% endfor %}
 {%- if m.name %}{{ m.content ~ m.name }}{{ m.name }}{{ m.content }}{% endif %}
