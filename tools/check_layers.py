@@ -22,9 +22,6 @@ MAX_FUNCTION_LINES = 120
 MAX_PARAMETERS = 6
 TEXT_SUFFIXES = {".cc", ".h", ".py", ".sh"}
 
-# Files whose length is that of a table, by name and with the reason: exempt from both limits.
-TABLES = {"src/base/option_table.cc": "a row for each option"}
-
 # What headers may include with <...>: the C++ standard library, and what is named here with the reason.
 STANDARD_HEADERS = set("""
     algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
@@ -266,14 +263,14 @@ def check_includes(path: Path, folder: Folder | None, folders: dict[str, Folder]
 def check_shape(path: Path, report: Report) -> None:
     lines = path.read_text().splitlines()
     relative = str(path.relative_to(report.root))
-    if len(lines) > MAX_FILE_LINES and relative not in TABLES:
+    if len(lines) > MAX_FILE_LINES:
         report.add(path, MAX_FILE_LINES + 1, f"{len(lines)} lines, {MAX_FILE_LINES} allowed: split the file")
     if path.suffix == ".h":
         if "#pragma once" not in lines:
             report.add(path, 1, "header without #pragma once: add it after the leading comment")
         if not lines or not lines[0].startswith(("//", "/*")):
             report.add(path, 1, "header without a leading comment: say its purpose, owner, thread, units and errors")
-    if path.suffix in {".h", ".cc"} and relative not in TABLES:
+    if path.suffix in {".h", ".cc"}:
         check_functions(path, lines, report)
 
 

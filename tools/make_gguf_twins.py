@@ -15,15 +15,15 @@ import sys
 import gguf
 import numpy as np
 
-NAMES = ["gemma3", "llama-gqa-llama3rope", "llama-linear-rope-bias", "llama-mha-spm", "llama-mqa-sharded", "llama-yarn", "qwen2"]
-ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "gemma3_text": "gemma3"}
+NAMES = ["gemma3", "llama-gqa-llama3rope", "llama-linear-rope-bias", "llama-mha-spm", "llama-mqa-sharded", "llama-yarn", "qwen2", "qwen3"]
+ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma3_text": "gemma3"}
 PARTS = {"llama-mqa-sharded": 3}
 
 TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 MODULES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
            "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "input_layernorm": "attn_norm",
            "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
-NORMS = {"llama": {"post_attention_layernorm": "ffn_norm"}, "qwen2": {"post_attention_layernorm": "ffn_norm"},
+NORMS = {"llama": {"post_attention_layernorm": "ffn_norm"}, "qwen2": {"post_attention_layernorm": "ffn_norm"}, "qwen3": {"post_attention_layernorm": "ffn_norm"},
          "gemma3": {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
                     "post_feedforward_layernorm": "post_ffw_norm"}}
 
@@ -103,9 +103,10 @@ def add_hparams(w, config, arch, head_dim):
         w.add_rope_scaling_yarn_beta_slow(scaling["beta_slow"])
     if arch == "llama":
         w.add_rope_dimension_count(head_dim)
-    if arch == "gemma3":
+    if arch in ("gemma3", "qwen3"):
         w.add_key_length(head_dim)
         w.add_value_length(head_dim)
+    if arch == "gemma3":
         w.add_sliding_window(config["sliding_window"])
         w.add_sliding_window_pattern([t == "sliding_attention" for t in config["layer_types"]])
         w.add_rope_freq_base_swa(local_theta)

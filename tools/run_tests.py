@@ -119,6 +119,7 @@ def checks(environment: dict) -> Tally:
     commands = {
         "layers and layout": [sys.executable, "tools/check_layers.py"],
         "format": [sys.executable, "tools/format.py", "--check"],
+        "map of the folders": [sys.executable, "tools/draw_map.py", "--check"],
         "shell syntax": ["bash", "-n", "dev", ".ci/run", *sorted(map(str, ROOT.glob("*/**/*.sh")))],
     }
     for test in sorted(ROOT.glob("tools/*_test.py")):

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/generation.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/options.h"
 #include "base/status.h"
 #include "cli/interrupt.h"
 #include "engine/generator.h"
+#include "options/options.h"
 
 namespace quire {
 

@@ -4,10 +4,10 @@
 #include <utility>
 #include <variant>
 
-#include "engine/tokenizer_source.h"
 #include "json/json_value.h"
 #include "json/json_writer.h"
 #include "server/openai_request.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/options.h"
 #include "base/status.h"
+#include "options/options.h"
 
 namespace quire {
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/answer.h"
 #include "cli/chat.h"
 #include "cli/chat_command.h"

@@ -1,9 +1,9 @@
 // A chat with a person: reads messages and commands, prints answers, until the person leaves.
 #pragma once
 
-#include "base/options.h"
 #include "base/status.h"
 #include "engine/generator.h"
+#include "options/options.h"
 
 namespace quire {
 

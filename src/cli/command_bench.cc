@@ -6,13 +6,14 @@
 
 #include "base/machine.h"
 #include "base/thread_pool.h"
-#include "bench/kernel_bench.h"
-#include "bench/model_bench.h"
-#include "bench/roof.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/json_object.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
+#include "measure/kernel_bench.h"
+#include "measure/model_bench.h"
+#include "measure/roof.h"
 
 namespace quire {
 namespace {

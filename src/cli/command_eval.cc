@@ -10,18 +10,19 @@
 #include <vector>
 
 #include "base/machine.h"
+#include "base/units.h"
+#include "capacity/model_setup.h"
 #include "cli/commands.h"
-#include "cli/hashed_file.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/json_object.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
-#include "engine/model_setup.h"
 #include "eval/evaluate.h"
 #include "eval/proof.h"
 #include "eval/subject.h"
 #include "formats/store_notes.h"
+#include "hub/hashed_file.h"
 #include "text/shipped_texts.h"
 
 namespace quire {

@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
+#include "capacity/memory_plan.h"
 #include "cli/commands.h"
 #include "cli/json_object.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
 #include "cli/what_if.h"
-#include "engine/memory_plan.h"
-#include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {
@@ -80,9 +81,9 @@ JsonObject rope_json(const RopeParams& rope) {
   return object;
 }
 
-JsonObject plan_json(const MemoryPlan& plan) {
+JsonObject plan_json(const ModelHeaders& model, const MemoryPlan& plan, int64_t sequences) {
   std::vector<JsonObject> weights;
-  for (const MemoryPlan::WeightLine& line : plan.weights) {
+  for (const WeightLine& line : weight_lines(model)) {
     weights.emplace_back()
         .text("type", line.dtype)
         .text("kernel", line.kernel)
@@ -91,7 +92,7 @@ JsonObject plan_json(const MemoryPlan& plan) {
         .number("packed_bytes", line.packed_bytes);
   }
   std::vector<JsonObject> groups;
-  for (const MemoryPlan::KvGroup& group : plan.kv_groups) {
+  for (const KvLine& group : kv_lines(model, plan)) {
     groups.emplace_back()
         .text("name", group.name)
         .number("layers", group.layers)
@@ -101,15 +102,15 @@ JsonObject plan_json(const MemoryPlan& plan) {
   }
   JsonObject object;
   object.number("context", plan.context)
-      .number("sequences", plan.sequences)
+      .number("sequences", sequences)
       .objects("weights", std::move(weights))
-      .number("packed_weight_bytes", plan.packed_weight_bytes)
+      .number("packed_weight_bytes", plan.weight_bytes)
       .objects("kv_groups", std::move(groups))
       .number("kv_bytes", plan.kv_bytes)
       .number("workspace_bytes", plan.workspace_bytes)
       .number("tokenizer_bytes", plan.tokenizer_bytes)
-      .number("total_bytes", plan.total_bytes)
-      .number("available_bytes", plan.available_bytes);
+      .number("total_bytes", plan.total_bytes())
+      .number("available_bytes", plan.budget_bytes);
   return object;
 }
 
@@ -147,7 +148,8 @@ std::vector<std::string> remarks_of(const Checkpoint& checkpoint) {
   return remarks;
 }
 
-void print_json(const Checkpoint& checkpoint, const MemoryPlan& plan, const std::optional<std::string>& chat_template) {
+void print_json(const ModelHeaders& model, JsonObject plan, const std::optional<std::string>& chat_template) {
+  const Checkpoint& checkpoint = *model.checkpoint;
   const Hparams& hparams = checkpoint.hparams();
   JsonObject object;
   object.text("path", checkpoint.path())
@@ -185,7 +187,7 @@ void print_json(const Checkpoint& checkpoint, const MemoryPlan& plan, const std:
   }
   object.objects("tensors", std::move(tensors));
   chat_template ? object.text("chat_template", *chat_template) : object.null("chat_template");
-  object.object("memory_plan", plan_json(plan));
+  object.object("memory_plan", std::move(plan));
   std::printf("%s\n", object.pretty().c_str());
 }
 
@@ -258,29 +260,26 @@ void print_tensors(const Checkpoint& checkpoint) {
   print_section("Tensors", rows);
 }
 
-void print_plan(const MemoryPlan& plan) {
+void print_plan(const ModelHeaders& model, const MemoryPlan& plan, int64_t sequences) {
   std::vector<std::vector<std::string>> rows = {{"weights", "tensors", "in the file", "in memory", "kernel"}};
-  for (const MemoryPlan::WeightLine& line : plan.weights) {
+  for (const WeightLine& line : weight_lines(model)) {
     rows.push_back({line.dtype, count_text(line.tensors), bytes_text(line.file_bytes),
                     line.packed_bytes > 0 ? bytes_text(line.packed_bytes) : "mapped", line.kernel});
   }
-  const std::string title = "Memory plan: " + count_text(plan.context) + " tokens x " + count_text(plan.sequences) +
-                            (plan.sequences == 1 ? " sequence" : " sequences");
+  const std::string title = "Memory plan: " + count_text(plan.context) + " tokens x " + count_text(sequences) +
+                            (sequences == 1 ? " sequence" : " sequences");
   print_section(title.c_str(), rows);
 
   rows = {{"KV cache", "layers", "per token", "tokens a sequence", "in memory"}};
-  for (const MemoryPlan::KvGroup& group : plan.kv_groups) {
+  for (const KvLine& group : kv_lines(model, plan)) {
     rows.push_back({group.name, count_text(group.layers), bytes_text(group.bytes_per_token),
                     count_text(group.tokens_per_sequence), bytes_text(group.bytes)});
   }
   std::printf("\n%s", table_text(rows, "  ").c_str());
 
-  rows = {{"weights", bytes_text(plan.packed_weight_bytes)},
-          {"KV cache", bytes_text(plan.kv_bytes)},
-          {"workspace", bytes_text(plan.workspace_bytes)},
-          {"tokenizer", bytes_text(plan.tokenizer_bytes)},
-          {"all", bytes_text(plan.total_bytes)},
-          {"available now", bytes_text(plan.available_bytes)}};
+  rows = {{"weights", bytes_text(plan.weight_bytes)},      {"KV cache", bytes_text(plan.kv_bytes)},
+          {"workspace", bytes_text(plan.workspace_bytes)}, {"tokenizer", bytes_text(plan.tokenizer_bytes)},
+          {"all", bytes_text(plan.total_bytes())},         {"available now", bytes_text(plan.budget_bytes)}};
   std::printf("\n%s", table_text(rows, "  ").c_str());
 }
 
@@ -289,28 +288,28 @@ void print_plan(const MemoryPlan& plan) {
 Status command_inspect(const Invocation& invocation) {
   const Options& options = invocation.options;
   QUIRE_ASSIGN_OR_RETURN(const std::string path, find_model(options));
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint, Checkpoint::open(path));
+  QUIRE_ASSIGN_OR_RETURN(const ModelHeaders model, open_headers(model_options(options, path)));
   if (options.what_if) {
-    QUIRE_ASSIGN_OR_RETURN(const WhatIf answer, what_if(*checkpoint, model_options(options, path)));
+    QUIRE_ASSIGN_OR_RETURN(const WhatIf answer, what_if(model));
     options.json ? print_what_if_json(answer) : print_what_if(answer);
     return {};
   }
-  QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
-                         plan_memory(*checkpoint, model_options(options, path), options.sequences));
+  const Checkpoint* checkpoint = model.checkpoint.get();
+  const MemoryPlan plan = plan_sequences(model, options.sequences);
   QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> chat_template, chat_template_source(*checkpoint));
   if (options.json) {
-    print_json(*checkpoint, plan, chat_template);
+    print_json(model, plan_json(model, plan, options.sequences), chat_template);
     return {};
   }
   print_architecture(*checkpoint, chat_template);
   print_tensors(*checkpoint);
-  print_plan(plan);
+  print_plan(model, plan, options.sequences);
   if (const std::vector<std::string> remarks = remarks_of(*checkpoint); !remarks.empty()) {
     std::printf("\n%s\n", styled(stdout, Style::kHeading, "How the files are read").c_str());
     for (const std::string& remark : remarks) std::printf("  %s\n", remark.c_str());
   }
-  if (plan.total_bytes > plan.available_bytes) {
-    std::printf("\nIt does not fit: lower --context%s.\n", plan.sequences > 1 ? " or --sequences" : "");
+  if (!plan.fits()) {
+    std::printf("\nIt does not fit: lower --context%s.\n", options.sequences > 1 ? " or --sequences" : "");
   } else if (is_terminal(stdout)) {
     std::printf("\nNext: quire run --model %s\n", options.model.c_str());
   }

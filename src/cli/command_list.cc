@@ -5,12 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/json_object.h"
-#include "cli/local_models.h"
 #include "cli/model_source.h"
 #include "cli/suggestion.h"
 #include "cli/terminal.h"
+#include "hub/local_models.h"
 
 namespace quire {
 namespace {

@@ -1,10 +1,11 @@
 #include <cstdio>
 
-#include "cli/catalogue.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/model_source.h"
-#include "cli/pull.h"
 #include "cli/terminal.h"
+#include "hub/catalogue.h"
+#include "hub/pull.h"
 
 namespace quire {
 namespace {

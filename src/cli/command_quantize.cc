@@ -5,20 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
+#include "capacity/model_setup.h"
 #include "cli/commands.h"
-#include "cli/hashed_file.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
-#include "engine/model_setup.h"
-#include "engine/tokenizer_export.h"
-#include "engine/tokenizer_source.h"
 #include "eval/prove.h"
+#include "hub/hashed_file.h"
 #include "model/registry.h"
 #include "quantize/job.h"
 #include "text/shipped_texts.h"
 #include "unicode/utf8.h"
+#include "vocab/tokenizer_export.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "engine/replay.h"

@@ -3,6 +3,7 @@
 #include <memory>
 #include <numeric>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/input.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/memory_reserve.h"
-#include "cli/catalogue.h"
 #include "cli/commands.h"
+#include "cli/generation.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/model_source.h"
@@ -23,6 +23,7 @@
 #include "eval/kv_divergence.h"
 #include "eval/proof.h"
 #include "formats/checkpoint.h"
+#include "hub/catalogue.h"
 #include "server/server.h"
 
 namespace quire {
@@ -147,17 +148,6 @@ Status check_divergence(const Options& options, const std::string& path) {
       "with --warn");
 }
 
-void print_plan(const KvPlan& plan, int64_t request_bytes) {
-  std::fprintf(
-      stderr,
-      "memory: weights %s, KV %s, workspace %s, tokenizer %s: %s of %s; up to %s more for requests; context %s "
-      "tokens\n",
-      bytes_text(plan.weight_bytes).c_str(), bytes_text(plan.kv_bytes).c_str(),
-      bytes_text(plan.workspace_bytes).c_str(), bytes_text(plan.tokenizer_bytes).c_str(),
-      bytes_text(plan.total_bytes()).c_str(), bytes_text(plan.budget_bytes).c_str(), bytes_text(request_bytes).c_str(),
-      count_text(plan.context).c_str());
-}
-
 void print_welcome(const Server& server, const ServerOptions& options, bool chats) {
   const std::string url = server.url();
   const std::string key = options.api_keys.empty() ? "" : " -H \"Authorization: Bearer $QUIRE_API_KEY\"";
@@ -189,7 +179,7 @@ Status command_serve(const Invocation& invocation) {
   }
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, make_engine(running));
   note_remarks(engine->checkpoint(), &engine->tokenizer());
-  print_plan(engine->plan(), serving.request_bytes > 0 ? serving.request_bytes : engine->plan().request_bytes);
+  note(plan_text(engine->plan(), serving.request_bytes > 0 ? serving.request_bytes : engine->plan().request_bytes));
   print_welcome(*server, serving, engine->chat_template() != nullptr);
   MemoryReserve::install(kReserveBytes);
   // What a large request took goes back to the system when it ends, instead of staying in the heap for the next.

@@ -8,9 +8,9 @@
 #include "cli/jsonl.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
-#include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
 #include "text/chat_template.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -1,14 +1,15 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/jsonl.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
-#include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
 #include "text/tokenizer.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

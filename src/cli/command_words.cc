@@ -1,8 +1,8 @@
 #include "cli/command_words.h"
 
-#include "base/options.h"
 #include "cli/commands.h"
 #include "cli/suggestion.h"
+#include "options/options.h"
 
 namespace quire {
 namespace {

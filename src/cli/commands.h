@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/options.h"
 #include "base/status.h"
+#include "options/options.h"
 
 namespace quire {
 

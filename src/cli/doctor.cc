@@ -16,14 +16,15 @@
 #include "base/cgroup.h"
 #include "base/machine.h"
 #include "base/thread_pool.h"
-#include "bench/roof.h"
-#include "cli/catalogue.h"
+#include "base/units.h"
+#include "capacity/model_setup.h"
 #include "cli/generation.h"
 #include "cli/help.h"
-#include "cli/local_models.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
-#include "engine/model_setup.h"
+#include "hub/catalogue.h"
+#include "hub/local_models.h"
+#include "measure/roof.h"
 
 namespace quire {
 namespace {
@@ -168,7 +169,7 @@ Check check_model(const Options& options) {
   if (!generator.ok()) return {"model", State::kStops, generator.status().message()};
   const MemoryPlan& plan = (*generator)->memory_plan();
   const std::string text = options.model + ", " + plan_text(plan);
-  if (plan.total_bytes <= plan.available_bytes) return {"model", State::kGood, text};
+  if (plan.fits()) return {"model", State::kGood, text};
   return {"model", State::kStops, text + "; it does not fit: lower --context, or take a smaller model"};
 }
 

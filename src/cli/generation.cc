@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/model_source.h"
 #include "cli/terminal.h"
 #include "engine/sampling_defaults.h"
@@ -54,11 +55,13 @@ bool seed_was_drawn(const Options& options, const Request& request) {
   return !options.seed && request.sampling.temperature > 0;
 }
 
-std::string plan_text(const MemoryPlan& plan) {
-  return "memory: weights " + bytes_text(plan.packed_weight_bytes) + ", KV " + bytes_text(plan.kv_bytes) +
-         ", workspace " + bytes_text(plan.workspace_bytes) + ", tokenizer " + bytes_text(plan.tokenizer_bytes) + ": " +
-         bytes_text(plan.total_bytes) + " of " + bytes_text(plan.available_bytes) + "; context " +
-         count_text(plan.context) + " tokens";
+std::string plan_text(const MemoryPlan& plan, int64_t request_bytes) {
+  std::string text = "memory: weights " + bytes_text(plan.weight_bytes) + ", KV " + bytes_text(plan.kv_bytes) +
+                     ", workspace " + bytes_text(plan.workspace_bytes) + ", tokenizer " +
+                     bytes_text(plan.tokenizer_bytes) + ": " + bytes_text(plan.total_bytes()) + " of " +
+                     bytes_text(plan.budget_bytes);
+  if (request_bytes > 0) text += "; up to " + bytes_text(request_bytes) + " more for requests";
+  return text + "; context " + count_text(plan.context) + " tokens";
 }
 
 }  // namespace quire

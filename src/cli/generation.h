@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
 #include "base/status.h"
 #include "cli/json_object.h"
 #include "engine/generator.h"
+#include "options/options.h"
 
 namespace quire {
 
@@ -28,6 +28,6 @@ std::string timings_text(const RequestTimings& timings);
 bool seed_was_drawn(const Options& options, const Request& request);
 
 // The memory that the model takes, on one line.
-std::string plan_text(const MemoryPlan& plan);
+std::string plan_text(const MemoryPlan& plan, int64_t request_bytes = 0);
 
 }  // namespace quire

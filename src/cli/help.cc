@@ -118,7 +118,7 @@ std::string command_help(const CommandRow& row) {
 std::string options_markdown() {
   std::string out =
       "# Options\n\n"
-      "Written by `quire options` from the options table (`src/base/option_table.cc`); a test holds it current.\n"
+      "Written by `quire options` from the options table (`src/options/`); a test holds it current.\n"
       "Precedence: key of a JSON request, flag, environment variable, default. Unknown options and keys are errors.\n";
   const auto code = [](const std::string& text) { return text.empty() ? "" : "`" + text + "`"; };
   std::string_view section;

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/mapped_file.h"
+#include "base/units.h"
 #include "cli/terminal.h"
 
 namespace quire {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/options.h"
 #include "base/status.h"
 #include "json/json_value.h"
+#include "options/options.h"
 
 namespace quire {
 

@@ -6,12 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "cli/catalogue.h"
+#include "base/units.h"
 #include "cli/interrupt.h"
-#include "cli/local_models.h"
-#include "cli/pull.h"
 #include "cli/suggestion.h"
 #include "cli/terminal.h"
+#include "hub/catalogue.h"
+#include "hub/local_models.h"
+#include "hub/pull.h"
 
 namespace quire {
 namespace {

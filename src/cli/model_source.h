@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
 #include "base/status.h"
-#include "engine/model_options.h"
+#include "capacity/model_options.h"
 #include "formats/checkpoint.h"
+#include "options/options.h"
 #include "text/tokenizer.h"
 
 namespace quire {
@@ -16,7 +16,7 @@ namespace quire {
 Result<std::string> model_folder(const Options& options);
 
 // The path that --model stands for: a name of the catalogue, which is pulled on first use with a note on standard
-// error; a path that exists; a name in the folder of models (cli/local_models.h).
+// error; a path that exists; a name in the folder of models (hub/local_models.h).
 Result<std::string> find_model(const Options& options);
 
 // All names that --model takes.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/units.h"
 #include "cli/terminal.h"
 #include "unicode/utf8.h"
 

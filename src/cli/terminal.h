@@ -1,4 +1,4 @@
-// How people see output: colour only on a terminal, numbers with units, columns aligned, one line of progress.
+// How people see output: colour only on a terminal, columns aligned, one line of progress.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,6 @@ bool ask(std::string_view question, bool by_default);
 
 // A remark beside the output: a dim line on standard error.
 void note(std::string_view text);
-
-std::string bytes_text(int64_t bytes);                      // "98.4 MB"; decimal units, as disks and downloads count
-std::string count_text(int64_t count);                      // "49,152"
-std::string counted(int64_t count, std::string_view noun);  // "1 token", "1,200 tokens"
 
 // Rows of cells as columns two spaces apart, by the width of their characters. `alignment` has a letter a column, l or r; the last one holds for the rest.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "",

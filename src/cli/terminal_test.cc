@@ -1,4 +1,5 @@
 #include "cli/terminal.h"
+#include "base/units.h"
 
 #include <gtest/gtest.h>
 

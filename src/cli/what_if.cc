@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "cli/json_object.h"
 #include "cli/terminal.h"
 

@@ -1,7 +1,7 @@
-// `quire inspect --what-if`: the table of engine/what_if.h for people, or as JSON.
+// `quire inspect --what-if`: the table of capacity/what_if.h for people, or as JSON.
 #pragma once
 
-#include "engine/what_if.h"
+#include "capacity/what_if.h"
 
 namespace quire {
 

@@ -1,7 +1,7 @@
 // What model code runs on: memory and block-level operations. A device may fuse, tile and thread an operation as it
 // likes, as long as every row's result depends on that row (and its sequence's keys) alone.
 //
-// Shapes: activations are row-major [rows][features] f32 where a pointer is given; `Activations` hold them in the
+// Shapes: activations are row-major [rows][features] f32 where a pointer is given; `LinearInput` hold them in the
 // formats a device's linears read. Pointers stay the caller's. Thread: one operation at a time.
 #pragma once
 
@@ -38,11 +38,11 @@ struct LinearSource {
 };
 
 // The input of linears, in the formats that the weights given at creation read. Layout is the device's.
-class Activations {
+class LinearInput {
  public:
-  virtual ~Activations() = default;
+  virtual ~LinearInput() = default;
   virtual void set_rows(int64_t rows) = 0;  // of the current step, at most max_rows
-  // The values of a row as they came, where make_activations was asked to keep them.
+  // The values of a row as they came, where make_linear_input was asked to keep them.
   virtual const float* values(int64_t row) const = 0;
 };
 
@@ -91,7 +91,7 @@ struct QkvStatistics {
 };
 
 struct QkvArgs {
-  const Activations* in = nullptr;
+  const LinearInput* in = nullptr;
   LinearWeight q, k, v;
   const float* q_bias = nullptr;  // null: none; [heads * head_dim]
   const float* k_bias = nullptr;
@@ -118,23 +118,23 @@ struct AttentionArgs {
   int64_t window = 0;            // 0: none
   const float* sinks = nullptr;  // [heads]; null: none
   float* scratch = nullptr;      // DeviceSizes::attention_scratch_floats()
-  Activations* out = nullptr;    // [rows][heads * head_dim]
+  LinearInput* out = nullptr;    // [rows][heads * head_dim]
 };
 
 enum class Activation { kSilu, kGeluTanh };
 
 struct GateUpArgs {
-  const Activations* in = nullptr;
+  const LinearInput* in = nullptr;
   LinearWeight gate, up;
   const float* gate_bias = nullptr;
   const float* up_bias = nullptr;
   Activation activation = Activation::kSilu;
-  Activations* out = nullptr;
+  LinearInput* out = nullptr;
 };
 
 // The end of a half layer: x += post_norm(in * weight + bias); then, unless `next` is null, next = next_norm(x).
 struct ProjectArgs {
-  const Activations* in = nullptr;
+  const LinearInput* in = nullptr;
   LinearWeight weight;
   const float* bias = nullptr;
   Norm post_norm;
@@ -142,7 +142,7 @@ struct ProjectArgs {
   float* x = nullptr;        // [rows][n]
   int64_t rows = 0;
   Norm next_norm;
-  Activations* next = nullptr;
+  LinearInput* next = nullptr;
 };
 
 struct HeadArgs {
@@ -151,7 +151,7 @@ struct HeadArgs {
   Norm norm;
   LinearWeight weight;
   float softcap = 0;
-  Activations* scratch = nullptr;  // at least rows.size() rows
+  LinearInput* scratch = nullptr;  // at least rows.size() rows
   float* logits = nullptr;         // [rows.size()][weight.n]
 };
 
@@ -197,18 +197,18 @@ class Device {
   virtual void tune(const LinearWeight& weight) = 0;
 
   // In `memory`, activation_bytes() long.
-  virtual std::unique_ptr<Activations> make_activations(const ActivationShape& shape, std::byte* memory) = 0;
+  virtual std::unique_ptr<LinearInput> make_linear_input(const ActivationShape& shape, std::byte* memory) = 0;
 
   // The other slots of the page that is written keep their bits.
   virtual void copy_slots(const SlotCopy& what) = 0;
 
-  virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) = 0;
+  virtual void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, LinearInput& out) = 0;
   virtual void qkv_project(const QkvArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void project(const ProjectArgs& args) = 0;
   virtual void gate_up(const GateUpArgs& args) = 0;
   // out = in * weight, [rows][n].
-  virtual void linear(const Activations& in, const LinearWeight& weight, float* out) = 0;
+  virtual void linear(const LinearInput& in, const LinearWeight& weight, float* out) = 0;
   virtual void head(const HeadArgs& args) = 0;
   // out[i] = log(sum(exp(logits row i))), logits [rows][n]: a logit minus this is a log-probability.
   virtual void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) = 0;

@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "capacity/memory_plan.h"
 #include "engine/engine_options.h"
 #include "engine/event.h"
-#include "engine/kv_plan.h"
 #include "engine/request.h"
 #include "engine/request_limits.h"
 #include "formats/checkpoint.h"
@@ -59,7 +59,7 @@ class Engine {
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the model carries none
   virtual const RequestLimits& limits() const = 0;
-  virtual const KvPlan& plan() const = 0;
+  virtual const MemoryPlan& plan() const = 0;
 
   // JSON documents: what is on, off and why; and one request's timeline: kNotFound when it left the ring, and to whoever
   // asks with another cache_salt than the request's.

@@ -1,4 +1,4 @@
-// Everything that decides how an engine serves. Names and defaults of the flags live in base/options.
+// Everything that decides how an engine serves. Names and defaults of the flags live in options/options.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cache/kv_cache.h"
-#include "engine/model_options.h"
+#include "capacity/model_options.h"
 #include "sched/scheduler.h"
 
 namespace quire {
@@ -18,7 +18,7 @@ struct EngineOptions {
   SchedulerConfig scheduler;
   KvLayout kv_layout = KvLayout::kPaged;
   bool prefix_caching = true;
-  int64_t kv_memory_bytes = 0;      // of the page pool; 0: by the rule of kv_plan.h
+  int64_t kv_memory_bytes = 0;      // of the page pool; 0: by the rule of plan_pool()
   int64_t memory_budget_bytes = 0;  // for everything; 0: what is available
   int64_t trace_requests = 1000;    // timelines kept
 };

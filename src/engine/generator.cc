@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "capacity/loaded_model.h"
+#include "capacity/model_setup.h"
 #include "engine/engine_core.h"
-#include "engine/loaded_model.h"
-#include "engine/model_setup.h"
 #include "engine/recording.h"
 #include "engine/runner.h"
-#include "engine/tokenizer_source.h"
 #include "model/model.h"
-#include "model/registry.h"
 
 namespace quire {
 namespace {
@@ -36,12 +34,12 @@ class LocalGenerator final : public Generator {
   Result<GenerateResult> generate(Request request, const OnText& on_text) override;
   Result<ScoreResult> score(std::span<const int32_t> ids, int top_n) override;
 
-  const Checkpoint& checkpoint() const override { return *checkpoint_; }
-  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const Checkpoint& checkpoint() const override { return *opened_.checkpoint; }
+  const Tokenizer& tokenizer() const override { return *opened_.tokenizer; }
   const ChatTemplate* chat_template() const override { return template_.has_value() ? &*template_ : nullptr; }
   const MemoryPlan& memory_plan() const override { return plan_; }
   int64_t context() const override { return plan_.context; }
-  std::string compute_summary() const override { return device_description_; }
+  std::string compute_summary() const override { return opened_.sizes->description(); }
   int64_t scalar_fallback_count() const override {
     return runner_ == nullptr ? 0 : runner_->model().device().scalar_fallbacks();
   }
@@ -53,13 +51,9 @@ class LocalGenerator final : public Generator {
   // Runs a request to its end and returns the terminal event.
   Result<Event> run(Request request, const OnEvent& on_event);
 
-  ModelOptions options_;
-  ModelConfig config_;
-  std::unique_ptr<Checkpoint> checkpoint_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  OpenedModel opened_;
   std::optional<ChatTemplate> template_;
   MemoryPlan plan_;
-  std::string device_description_;
   std::vector<std::string> notes_;
 
   EngineObserver nobody_;
@@ -70,19 +64,9 @@ class LocalGenerator final : public Generator {
 
 Result<std::unique_ptr<Generator>> LocalGenerator::open(const ModelOptions& options) {
   auto generator = std::make_unique<LocalGenerator>();
-  generator->options_ = options;
-  QUIRE_ASSIGN_OR_RETURN(generator->checkpoint_, Checkpoint::open(options.model_path));
-  const Checkpoint& checkpoint = *generator->checkpoint_;
-  QUIRE_ASSIGN_OR_RETURN(generator->config_, configure_model(checkpoint.hparams()));
-  QUIRE_ASSIGN_OR_RETURN(generator->tokenizer_, load_tokenizer(checkpoint));
-  QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> source, chat_template_source(checkpoint));
-  if (source.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(*source));
-    generator->template_.emplace(std::move(parsed));
-  }
-  QUIRE_ASSIGN_OR_RETURN(generator->plan_, plan_memory(checkpoint, options, 1));
-  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options));
-  generator->device_description_ = sizes->description();
+  QUIRE_ASSIGN_OR_RETURN(generator->opened_, open_model(options));
+  QUIRE_ASSIGN_OR_RETURN(generator->template_, open_chat_template(generator->checkpoint()));
+  generator->plan_ = plan_sequences(generator->opened_, 1);
   return std::unique_ptr<Generator>(std::move(generator));
 }
 
@@ -94,44 +78,45 @@ Status LocalGenerator::check_prompt(std::span<const int32_t> ids) const {
 }
 
 RequestLimits LocalGenerator::request_limits(int64_t context) const {
-  return {.vocab_size = config_.vocab_size,
+  return {.vocab_size = opened_.config.vocab_size,
           .context = context,
-          .trained_context = config_.context_length,
+          .trained_context = opened_.config.context_length,
           .kv_tokens = plan_.context,
           .max_choices = 1};
 }
 
 Status LocalGenerator::load(const Progress& progress) {
   if (core_ != nullptr) return {};
-  if (plan_.total_bytes > plan_.available_bytes) {
-    return resource_exhausted(options_.model_path + ": needs " + std::to_string(plan_.total_bytes >> 20) +
+  if (!plan_.fits()) {
+    return resource_exhausted(opened_.options.model_path + ": needs " + std::to_string(plan_.total_bytes() >> 20) +
                               " MiB for a context of " + std::to_string(plan_.context) + " tokens, " +
-                              std::to_string(plan_.available_bytes >> 20) +
+                              std::to_string(plan_.budget_bytes >> 20) +
                               " MiB are available; give a smaller --context or model");
   }
   ModelLimits limits;
   limits.workspace = {.max_rows = step_rows(plan_.context), .max_context = plan_.context};
-  for (const KvGroup& group : config_.kv_groups) limits.kv_pages.push_back(pages_per_sequence(group, plan_.context));
+  limits.kv_pages = plan_.pages;
   SchedulerConfig scheduler_config;
   scheduler_config.policy.kind = PolicyKind::kContinuous;
   scheduler_config.max_seqs = 1;
   scheduler_config.max_step_rows = limits.workspace.max_rows;
-  QUIRE_ASSIGN_OR_RETURN(auto scheduler,
-                         Scheduler::create(scheduler_config, kv_cache_config(config_, limits.kv_pages, plan_.context)));
+  QUIRE_ASSIGN_OR_RETURN(
+      auto scheduler,
+      Scheduler::create(scheduler_config, kv_cache_config(opened_.config, limits.kv_pages, plan_.context)));
   auto report = [&](double fraction) {
     if (progress) progress("loading weights", fraction);
   };
-  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(*checkpoint_, config_, *tokenizer_, options_, limits, report));
+  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(opened_, limits, report));
   notes_ = std::move(loaded.notes);
   runner_ = std::make_unique<Runner>(std::move(loaded.model), kScoreRows);
-  if (!options_.record.empty()) {
-    const RecordedRun run = recorded_run(options_, runner_->model(), limits, kScoreRows);
-    QUIRE_ASSIGN_OR_RETURN(recorder_, RecordingExecutor::create(*runner_, options_.record, run));
+  if (!opened_.options.record.empty()) {
+    const RecordedRun run = recorded_run(opened_.options, runner_->model(), limits, kScoreRows);
+    QUIRE_ASSIGN_OR_RETURN(recorder_, RecordingExecutor::create(*runner_, opened_.options.record, run));
   }
   Executor& executor = recorder_ ? static_cast<Executor&>(*recorder_) : *runner_;
   // One more than the context has slots: score() asks what follows a prompt that fills it.
-  core_ = std::make_unique<EngineCore>(std::move(scheduler), executor, *tokenizer_, request_limits(plan_.context + 1),
-                                       nobody_);
+  core_ = std::make_unique<EngineCore>(std::move(scheduler), executor, *opened_.tokenizer,
+                                       request_limits(plan_.context + 1), nobody_);
   return {};
 }
 

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "capacity/memory_plan.h"
+#include "capacity/model_options.h"
 #include "engine/event.h"
-#include "engine/memory_plan.h"
-#include "engine/model_options.h"
 #include "engine/request.h"
 #include "formats/checkpoint.h"
 #include "text/chat_template.h"

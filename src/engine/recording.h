@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "capacity/model_options.h"
 #include "engine/executor.h"
-#include "engine/model_options.h"
 #include "model/model.h"
 #include "sched/step_plan.h"
 

@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "engine/loaded_model.h"
+#include "capacity/loaded_model.h"
 #include "engine/runner.h"
-#include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
-#include "model/registry.h"
 
 namespace quire {
 namespace {
@@ -67,9 +65,8 @@ Result<std::unique_ptr<Executor>> load_recorded(const RecordedRun& run, int thre
                                                 const std::function<void(double)>& progress) {
   ModelOptions options = run.model;
   options.threads = threads;
-  QUIRE_ASSIGN_OR_RETURN(auto checkpoint, Checkpoint::open(options.model_path));
-  QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, configure_model(checkpoint->hparams()));
-  QUIRE_ASSIGN_OR_RETURN(const auto tokenizer, load_tokenizer(*checkpoint));
+  QUIRE_ASSIGN_OR_RETURN(OpenedModel opened, open_model(options));
+  const ModelConfig& config = opened.config;
   if (config.vocab_size != run.bounds.vocab_size || config.kv_groups.size() != run.bounds.groups.size()) {
     return invalid_argument(options.model_path +
                             ": is not the model that was recorded: its vocabulary or layers differ");
@@ -78,10 +75,9 @@ Result<std::unique_ptr<Executor>> load_recorded(const RecordedRun& run, int thre
   limits.workspace = {.max_rows = run.bounds.max_rows, .max_context = run.bounds.context};
   for (const PlanBounds::Group& group : run.bounds.groups) limits.kv_pages.push_back(group.pages);
   limits.touch_kv = false;
-  QUIRE_ASSIGN_OR_RETURN(auto loaded,
-                         load_model(*checkpoint, config, *tokenizer, options, std::move(limits), progress));
+  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(opened, std::move(limits), progress));
   return std::unique_ptr<Executor>(
-      std::make_unique<RecordedModel>(std::move(checkpoint), std::move(loaded.model), run.logit_rows));
+      std::make_unique<RecordedModel>(std::move(opened.checkpoint), std::move(loaded.model), run.logit_rows));
 }
 
 }  // namespace quire

@@ -10,21 +10,14 @@
 #include "engine/executor.h"
 #include "engine/step_sampler.h"
 #include "model/model.h"
+#include "model/workspace.h"
 
 namespace quire {
-
-// Rows of logits that exist at a time when a text is scored: enough to keep the head's kernels busy.
-inline constexpr int64_t kScoreRows = 24;
 
 class Runner final : public Executor, private LogitSource {
  public:
   // `logit_rows`: most rows of logits at a time.
   Runner(std::unique_ptr<Model> model, int64_t logit_rows);
-
-  // Bytes of the logits it keeps, for the memory plan.
-  static int64_t logits_bytes(int64_t vocab_size, int64_t logit_rows) {
-    return vocab_size * logit_rows * static_cast<int64_t>(sizeof(float));
-  }
 
   int64_t vocab_size() const override { return model_->config().vocab_size; }
   // Fails on plans that save or load pages, as no page store is attached, and as Model::forward does.

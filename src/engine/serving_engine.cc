@@ -14,16 +14,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "capacity/loaded_model.h"
+#include "capacity/memory_plan.h"
+#include "capacity/model_setup.h"
 #include "engine/engine.h"
 #include "engine/engine_core.h"
 #include "engine/inbox.h"
-#include "engine/kv_plan.h"
-#include "engine/loaded_model.h"
-#include "engine/model_setup.h"
 #include "engine/recording.h"
 #include "engine/runner.h"
-#include "engine/tokenizer_source.h"
-#include "model/registry.h"
 
 namespace quire {
 namespace {
@@ -56,11 +54,11 @@ class ServingEngine final : public Engine {
   StepInProgress step_in_progress() const override { return observer_.step_in_progress(now_ns()); }
   int64_t retry_after_s() const override;
 
-  const Checkpoint& checkpoint() const override { return *checkpoint_; }
-  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const Checkpoint& checkpoint() const override { return *opened_.checkpoint; }
+  const Tokenizer& tokenizer() const override { return *opened_.tokenizer; }
   const ChatTemplate* chat_template() const override { return template_.has_value() ? &*template_ : nullptr; }
   const RequestLimits& limits() const override { return limits_; }
-  const KvPlan& plan() const override { return plan_; }
+  const MemoryPlan& plan() const override { return plan_; }
   std::string describe_json() const override;
   Result<std::string> trace_json(std::string_view request_id, uint64_t cache_salt) const override {
     return observer_.timeline().json(request_id, cache_salt);
@@ -83,12 +81,9 @@ class ServingEngine final : public Engine {
 
   const EngineOptions options_;
   const std::string model_name_;
-  std::unique_ptr<Checkpoint> checkpoint_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  OpenedModel opened_;
   std::optional<ChatTemplate> template_;
-  ModelConfig config_;
-  KvPlan plan_;
-  std::string device_description_;
+  MemoryPlan plan_;
   RequestLimits limits_;
   ServingObserver observer_;
 
@@ -116,28 +111,22 @@ Result<std::unique_ptr<Engine>> ServingEngine::make(const EngineOptions& options
   const std::string name =
       options.served_model_name.empty() ? model_name_of(options.model.model_path) : options.served_model_name;
   std::unique_ptr<ServingEngine> engine(new ServingEngine(options, name));
-  QUIRE_ASSIGN_OR_RETURN(engine->checkpoint_, Checkpoint::open(options.model.model_path));
-  QUIRE_ASSIGN_OR_RETURN(engine->config_, configure_model(engine->checkpoint_->hparams()));
-  QUIRE_ASSIGN_OR_RETURN(engine->tokenizer_, load_tokenizer(*engine->checkpoint_));
-  std::optional<std::string> source = options.chat_template;
-  if (!source.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(source, chat_template_source(*engine->checkpoint_));
-  }
-  if (source.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(ChatTemplate parsed, ChatTemplate::parse(*source));
-    engine->template_.emplace(std::move(parsed));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options.model));
-  engine->device_description_ = sizes->description();
-  QUIRE_ASSIGN_OR_RETURN(engine->plan_, plan_kv(*engine->checkpoint_, engine->config_, *sizes, options));
+  QUIRE_ASSIGN_OR_RETURN(engine->opened_, open_model(options.model));
+  QUIRE_ASSIGN_OR_RETURN(engine->template_, open_chat_template(engine->checkpoint(), options.chat_template));
+  const ModelConfig& config = engine->opened_.config;
+  QUIRE_ASSIGN_OR_RETURN(engine->plan_,
+                         plan_pool(engine->opened_, {.max_step_rows = options.scheduler.max_step_rows,
+                                                     .max_seqs = options.scheduler.max_seqs,
+                                                     .kv_memory_bytes = options.kv_memory_bytes,
+                                                     .memory_budget_bytes = options.memory_budget_bytes}));
 
-  KvCacheConfig cache = kv_cache_config(engine->config_, engine->plan_.pages, engine->plan_.context);
+  KvCacheConfig cache = kv_cache_config(config, engine->plan_.pages, engine->plan_.context);
   cache.layout = options.kv_layout;
   cache.prefix_caching = options.prefix_caching && options.kv_layout == KvLayout::kPaged;
   cache.hash_key = random_hash_key();
   QUIRE_ASSIGN_OR_RETURN(engine->scheduler_, Scheduler::create(options.scheduler, std::move(cache)));
-  engine->limits_ = RequestLimits::of(*engine->scheduler_, engine->config_.vocab_size, engine->plan_.context,
-                                      engine->config_.context_length);
+  engine->limits_ =
+      RequestLimits::of(*engine->scheduler_, config.vocab_size, engine->plan_.context, config.context_length);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
   return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -197,7 +186,7 @@ void ServingEngine::run() {
     return;
   }
   Executor& executor = recorder_ ? static_cast<Executor&>(*recorder_) : *runner_;
-  EngineCore core(std::move(scheduler_), executor, *tokenizer_, limits_, observer_);
+  EngineCore core(std::move(scheduler_), executor, *opened_.tokenizer, limits_, observer_);
   State loading = State::kLoading;
   state_.compare_exchange_strong(loading, State::kReady);  // unless it already drains
   serve(core);
@@ -208,7 +197,7 @@ Status ServingEngine::load() {
   limits.workspace = {.max_rows = options_.scheduler.max_step_rows, .max_context = plan_.context};
   limits.kv_pages = plan_.pages;
   limits.touch_kv = false;
-  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(*checkpoint_, config_, *tokenizer_, options_.model, limits, nullptr));
+  QUIRE_ASSIGN_OR_RETURN(auto loaded, load_model(opened_, limits, nullptr));
   {
     const std::lock_guard lock(mutex_);
     load_notes_ = std::move(loaded.notes);
@@ -283,12 +272,12 @@ std::string ServingEngine::describe_json() const {
   const SchedulerConfig& s = options_.scheduler;
   nlohmann::ordered_json json;
   json["model"] = {{"name", model_name_},
-                   {"architecture", checkpoint_->hparams().architecture},
-                   {"format", checkpoint_->format()},
+                   {"architecture", opened_.checkpoint->hparams().architecture},
+                   {"format", opened_.checkpoint->format()},
                    {"context", plan_.context},
                    {"chat_template", template_.has_value()}};
   json["state"] = kStates[static_cast<int>(state_.load())];
-  json["compute"] = device_description_;
+  json["compute"] = opened_.sizes->description();
   json["notes"] = load_notes();
   json["batching"] = {{"policy", policy_name(s.policy.kind)},
                       {"max_seqs", s.max_seqs},
@@ -297,8 +286,8 @@ std::string ServingEngine::describe_json() const {
                       {"max_queued_tokens", s.queue.max_tokens}};
   nlohmann::ordered_json groups = nlohmann::ordered_json::array();
   for (size_t g = 0; g < plan_.pages.size(); ++g) {
-    groups.push_back({{"name", config_.kv_groups[g].name},
-                      {"layers", config_.kv_groups[g].layers},
+    groups.push_back({{"name", opened_.config.kv_groups[g].name},
+                      {"layers", opened_.config.kv_groups[g].layers},
                       {"pages", plan_.pages[g]},
                       {"tokens", plan_.pages[g] * kPageTokens}});
   }

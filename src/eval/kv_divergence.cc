@@ -3,7 +3,7 @@
 #include <array>
 #include <memory>
 
-#include "engine/model_setup.h"
+#include "capacity/model_setup.h"
 #include "eval/evaluate.h"
 #include "eval/subject.h"
 #include "text/shipped_texts.h"

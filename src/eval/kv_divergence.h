@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "engine/model_options.h"
+#include "capacity/model_options.h"
 #include "eval/statistics.h"
 
 namespace quire {

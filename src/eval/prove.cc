@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/machine.h"
-#include "engine/loaded_model.h"
+#include "capacity/loaded_model.h"
 #include "eval/evaluate.h"
 #include "eval/subject.h"
 #include "formats/store_notes.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "engine/model_options.h"
+#include "capacity/model_options.h"
 #include "eval/proof.h"
 
 namespace quire {

@@ -4,11 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "engine/loaded_model.h"
-#include "engine/model_setup.h"
-#include "engine/tokenizer_source.h"
-#include "model/kv_store.h"
-#include "model/registry.h"
+#include "capacity/loaded_model.h"
+#include "capacity/memory_plan.h"
+#include "capacity/model_setup.h"
 #include "model/weights.h"
 
 namespace quire {
@@ -50,45 +48,37 @@ ModelOptions exact_options(const ModelOptions& options) {
 
 Result<std::unique_ptr<EvalSubject>> EvalSubject::open(const ModelOptions& options) {
   std::unique_ptr<EvalSubject> subject(new EvalSubject());
-  subject->options_ = options;
-  QUIRE_ASSIGN_OR_RETURN(subject->checkpoint_, Checkpoint::open(options.model_path));
-  const Checkpoint& checkpoint = *subject->checkpoint_;
-  QUIRE_ASSIGN_OR_RETURN(subject->config_, configure_model(checkpoint.hparams()));
-  QUIRE_RETURN_IF_ERROR(check_head(subject->config_, checkpoint, options.head));
-  QUIRE_ASSIGN_OR_RETURN(subject->tokenizer_, load_tokenizer(checkpoint));
-  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options));
-  subject->compute_summary_ = sizes->description();
-  subject->kernels_ = kernels_of(checkpoint, *sizes);
+  QUIRE_ASSIGN_OR_RETURN(subject->opened_, open_model(options));
+  const DeviceSizes& sizes = *subject->opened_.sizes;
+  subject->compute_summary_ = sizes.description();
+  subject->kernels_ = kernels_of(*subject->opened_.checkpoint, sizes);
   return subject;
 }
 
 Result<int64_t> EvalSubject::planned_bytes(int64_t window) const {
-  if (window > config_.context_length) {
-    return out_of_range(options_.model_path + ": a window of " + std::to_string(window) +
-                        " tokens; this model was trained for at most " + std::to_string(config_.context_length));
+  const ModelConfig& config = opened_.config;
+  if (window > config.context_length) {
+    return out_of_range(opened_.options.model_path + ": a window of " + std::to_string(window) +
+                        " tokens; this model was trained for at most " + std::to_string(config.context_length));
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto sizes, make_device_sizes(options_));
-  const ModelLimits limits = limits_for(config_, window);
-  int64_t bytes =
-      weight_bytes(config_, *checkpoint_, options_.head, *sizes) + tokenizer_bytes(config_.vocab_size) +
-      Workspace::bytes(config_, linear_readers(config_, *checkpoint_, options_.head), limits.workspace, *sizes);
-  for (size_t g = 0; g < config_.kv_groups.size(); ++g)
-    bytes += limits.kv_pages[g] * KvStore::page_bytes(config_, config_.kv_groups[g], *sizes);
-  return bytes;
+  const std::optional<DType>& head = opened_.options.head;
+  const ModelLimits limits = limits_for(config, window);
+  return weight_bytes(config, *opened_.checkpoint, head, *opened_.sizes) + tokenizer_bytes(config.vocab_size) +
+         step_bytes(opened_, linear_readers(config, *opened_.checkpoint, head), limits.workspace, 0) +
+         kv_bytes(opened_, limits.kv_pages);
 }
 
 Status EvalSubject::load(int64_t window, const std::function<void(double)>& progress) {
-  QUIRE_ASSIGN_OR_RETURN(LoadedModel loaded, load_model(*checkpoint_, config_, *tokenizer_, options_,
-                                                        limits_for(config_, window), progress));
+  QUIRE_ASSIGN_OR_RETURN(LoadedModel loaded, load_model(opened_, limits_for(opened_.config, window), progress));
   model_ = std::move(loaded.model);
   notes_ = std::move(loaded.notes);
   return {};
 }
 
 Status EvalSubject::load_sharing(const EvalSubject& owner, int64_t window) {
-  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(options_));
-  ModelLimits limits = limits_for(config_, window);
-  limits.weights = weight_options(options_);
+  QUIRE_ASSIGN_OR_RETURN(auto device, make_device(opened_.options));
+  ModelLimits limits = limits_for(opened_.config, window);
+  limits.weights = weight_options(opened_.options);
   QUIRE_ASSIGN_OR_RETURN(model_, Model::share(*owner.model_, std::move(device), limits));
   return {};
 }

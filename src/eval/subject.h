@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/model_options.h"
+#include "capacity/opened_model.h"
 #include "formats/checkpoint.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -33,10 +33,10 @@ class EvalSubject {
   // The same with the weights of `owner`, a subject of the same file and compute mode, which must outlive this.
   Status load_sharing(const EvalSubject& owner, int64_t window);
 
-  const ModelOptions& options() const { return options_; }
-  const Checkpoint& checkpoint() const { return *checkpoint_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  int64_t vocab_size() const { return config_.vocab_size; }
+  const ModelOptions& options() const { return opened_.options; }
+  const Checkpoint& checkpoint() const { return *opened_.checkpoint; }
+  const Tokenizer& tokenizer() const { return *opened_.tokenizer; }
+  int64_t vocab_size() const { return opened_.config.vocab_size; }
   const std::string& compute_summary() const { return compute_summary_; }  // "avx512, int8 activations, bf16 KV, ..."
   // What multiplies its matrices: "Q4_K: avx512 int4 x int8", by type; "scalar decode" where nothing fast does.
   const std::vector<std::string>& kernels() const { return kernels_; }
@@ -46,10 +46,7 @@ class EvalSubject {
  private:
   EvalSubject() = default;
 
-  ModelOptions options_;
-  std::unique_ptr<Checkpoint> checkpoint_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  ModelConfig config_;
+  OpenedModel opened_;
   std::string compute_summary_;
   std::vector<std::string> kernels_;
   std::vector<std::string> notes_;

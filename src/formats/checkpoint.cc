@@ -6,10 +6,10 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/messages.h"
 #include "formats/gguf_checkpoint.h"
 #include "formats/hf_checkpoint.h"
 #include "formats/hf_weights.h"
-#include "formats/messages.h"
 
 namespace quire {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "formats/json_check.h"
-#include "formats/messages.h"
+#include "base/messages.h"
+#include "json/json_check.h"
 
 namespace quire {
 

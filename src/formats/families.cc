@@ -7,8 +7,12 @@ namespace {
 
 constexpr std::string_view kLlamaTypes[] = {"llama", "mistral"};
 constexpr std::string_view kQwen2Types[] = {"qwen2"};
+constexpr std::string_view kQwen3Types[] = {"qwen3"};
 constexpr std::string_view kGemma3Types[] = {"gemma3_text", "gemma3"};
 
+// Llama: RMSNorm before attention and MLP, SiLU-gated MLP, rotary embedding on all of a head; biases where the checkpoint has
+// them. Qwen2: biases on q, k and v. Qwen3: a norm on each head of q and k instead. Gemma 3: GELU-gated MLP, norms also behind
+// attention and MLP, sliding-window layers with a rope of their own between the global ones.
 constexpr Family kFamilies[] = {
     {.name = "llama",
      .hf_model_types = kLlamaTypes,
@@ -17,15 +21,27 @@ constexpr Family kFamilies[] = {
      .gguf_interleaved_qk = true,
      .qk_norm = false,
      .post_norms = false,
+     .scaled_embedding = false,
      .hf_norms_add_one = false,
      .hf_tied_by_default = false},
     {.name = "qwen2",
      .hf_model_types = kQwen2Types,
      .activation = "silu",
-     .gguf_biases = {Presence::kAlways, Presence::kNever, Presence::kNever},
+     .gguf_biases = {Presence::kAlways, Presence::kAbsent, Presence::kAbsent},
      .gguf_interleaved_qk = false,
      .qk_norm = false,
      .post_norms = false,
+     .scaled_embedding = false,
+     .hf_norms_add_one = false,
+     .hf_tied_by_default = false},
+    {.name = "qwen3",
+     .hf_model_types = kQwen3Types,
+     .activation = "silu",
+     .gguf_biases = {},
+     .gguf_interleaved_qk = false,
+     .qk_norm = true,
+     .post_norms = false,
+     .scaled_embedding = false,
      .hf_norms_add_one = false,
      .hf_tied_by_default = false},
     {.name = "gemma3",
@@ -35,6 +51,7 @@ constexpr Family kFamilies[] = {
      .gguf_interleaved_qk = false,
      .qk_norm = true,
      .post_norms = true,
+     .scaled_embedding = true,
      .hf_norms_add_one = true,
      .hf_tied_by_default = true},
 };

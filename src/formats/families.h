@@ -1,5 +1,5 @@
 // The model families quire reads, as rows of one table: their names in either format and how their files differ.
-// What a family computes is in model/arch.
+// What no field says, a file in model/ computes.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace quire {
 
-enum class Presence { kNever, kOptional, kAlways };
+enum class Presence { kAbsent, kOptional, kAlways };
 
 // Which linear layers carry a bias.
 struct BiasRules {
-  Presence qkv = Presence::kNever;
-  Presence output = Presence::kNever;
-  Presence mlp = Presence::kNever;
+  Presence qkv = Presence::kAbsent;
+  Presence output = Presence::kAbsent;
+  Presence mlp = Presence::kAbsent;
 };
 
 struct Family {
@@ -26,7 +26,8 @@ struct Family {
   BiasRules gguf_biases;
   bool gguf_interleaved_qk;  // Q and K rows are stored as pairs (2i, 2i + 1)
   bool qk_norm;              // has attn_q_norm and attn_k_norm, one weight a head element
-  bool post_norms;           // has post_attention_norm and post_ffw_norm
+  bool post_norms;           // has post_attention_norm and post_ffw_norm, on what attention and MLP return
+  bool scaled_embedding;     // embeddings are multiplied by sqrt(hidden)
   bool hf_norms_add_one;     // Hugging Face stores w of (1 + w)
   bool hf_tied_by_default;   // tie_word_embeddings, where config.json is silent
 };

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/messages.h"
 #include "formats/checkpoint_notes.h"
 #include "formats/families.h"
 #include "formats/gguf_file.h"
 #include "formats/gguf_hparams.h"
 #include "formats/gguf_metadata.h"
 #include "formats/hparams_check.h"
-#include "formats/messages.h"
 #include "formats/tensor_schema.h"
 
 namespace quire {

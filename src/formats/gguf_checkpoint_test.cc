@@ -220,7 +220,7 @@ std::function<void(Gguf&)> with(std::string key, std::string value) {
 
 const BadModel kBadModels[] = {
     {"no_architecture", "general.architecture", [](Gguf& g) { g.erase("general.architecture"); }},
-    {"unknown_architecture", "\"rwkv7\" (general.architecture); supported are llama, qwen2, gemma3",
+    {"unknown_architecture", "\"rwkv7\" (general.architecture); supported are llama, qwen2, qwen3, gemma3",
      with("general.architecture", string_value("rwkv7"))},
     {"adapter", "holds \"adapter\"", with("general.type", string_value("adapter"))},
     {"no_layers", "llama.block_count\" is missing", [](Gguf& g) { g.erase("llama.block_count"); }},

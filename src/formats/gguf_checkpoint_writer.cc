@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/messages.h"
 #include "formats/checkpoint_notes.h"
 #include "formats/families.h"
 #include "formats/gguf_file.h"
 #include "formats/gguf_hparams_writer.h"
 #include "formats/gguf_writer.h"
 #include "formats/llama3_rope.h"
-#include "formats/messages.h"
 #include "formats/tensor_rows.h"
 
 namespace quire {

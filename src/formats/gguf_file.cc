@@ -5,9 +5,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/messages.h"
 #include "formats/byte_reader.h"
 #include "formats/git_lfs.h"
-#include "formats/messages.h"
 
 namespace quire {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/messages.h"
 #include "formats/hparams_check.h"
-#include "formats/messages.h"
 
 namespace quire {
 namespace {

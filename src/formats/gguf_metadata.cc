@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 
 namespace quire {
 

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/messages.h"
 #include "formats/checkpoint_notes.h"
 #include "formats/hf_config.h"
 #include "formats/hf_names.h"
 #include "formats/hf_quantization.h"
 #include "formats/hf_weights.h"
-#include "formats/messages.h"
 #include "formats/tensor_schema.h"
 #include "formats/text_file.h"
 

@@ -276,7 +276,7 @@ TEST_P(BadConfigs, AreErrorsThatNameTheKey) {
 
 const BadConfig kBadConfigs[] = {
     {"unknown_type",
-     "\"falcon_h1\"; supported are llama, mistral, qwen2, gemma3_text, gemma3",
+     "\"falcon_h1\"; supported are llama, mistral, qwen2, qwen3, gemma3_text, gemma3",
      {{"model_type", "\"falcon_h1\""}}},
     {"quantized", "\"quant_method\" is \"hqq\"", {{"quantization_config", R"({"quant_method": "hqq"})"}}},
     {"classifier", "does not generate text", {{"architectures", R"(["LlamaForSequenceClassification"])"}}},

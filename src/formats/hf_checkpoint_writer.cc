@@ -11,12 +11,12 @@
 
 #include "base/check.h"
 #include "base/mapped_file.h"
+#include "base/messages.h"
 #include "formats/checkpoint_notes.h"
 #include "formats/families.h"
 #include "formats/hf_config_writer.h"
 #include "formats/hf_names.h"
 #include "formats/hf_quantization_config.h"
-#include "formats/messages.h"
 #include "formats/partial_directory.h"
 #include "formats/partial_file.h"
 #include "formats/quantized_packing.h"

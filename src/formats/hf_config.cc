@@ -5,12 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "base/messages.h"
 #include "formats/hf_generation_config.h"
 #include "formats/hf_json.h"
 #include "formats/hf_known_keys.h"
 #include "formats/hf_rope.h"
 #include "formats/hparams_check.h"
-#include "formats/messages.h"
 
 namespace quire {
 namespace {
@@ -30,10 +30,11 @@ constexpr ConfigClass kConfigClasses[] = {
     {"llama", "LlamaForCausalLM", 0, 0, 0, 0, 0, -1, -1, 2048, {}, 0},
     {"mistral", "MistralForCausalLM", 0, 0, 0, 0, 0, 8, -1, 131072, {}, 4096},
     {"qwen2", "Qwen2ForCausalLM", 0, 0, 0, 0, 0, 32, -1, 32768, {}, 4096},
+    {"qwen3", "Qwen3ForCausalLM", 0, 0, 0, 0, 0, 32, 128, 32768, {}, 4096},
     {"gemma3_text", "Gemma3ForCausalLM", 262208, 2304, 9216, 26, 8, 4, 256, 131072, {1e6, true, 1e4}, 4096},
 };
 constexpr double kDefaultEps = 1e-6;
-constexpr int64_t kQwen2FirstSlidingLayer = 28;
+constexpr int64_t kQwenFirstSlidingLayer = 28;
 constexpr int64_t kGemma3WindowPeriod = 6;
 constexpr double kGemma3QueryScale = 256.0;
 
@@ -137,6 +138,8 @@ class Reader {
                        model_.hparams.architecture + " with \"" + std::string(spelled) + "\" only");
   }
 
+  bool is_qwen() const { return defaults_.model_type == "qwen2" || defaults_.model_type == "qwen3"; }
+
   Status read_window() {
     Hparams& h = model_.hparams;
     h.layer_slides.assign(static_cast<size_t>(h.layers), false);
@@ -173,7 +176,7 @@ class Reader {
   // 0: there is none.
   Result<int64_t> read_window_size() const {
     if (defaults_.sliding_window == 0) return 0;
-    if (defaults_.model_type == "qwen2") {
+    if (is_qwen()) {
       QUIRE_ASSIGN_OR_RETURN(const auto used, text_.find_bool("use_sliding_window"));
       if (!used.value_or(false)) return 0;
     }
@@ -187,9 +190,9 @@ class Reader {
   Status slide_by_rule() {
     Hparams& h = model_.hparams;
     int64_t first = 0, period = 0;
-    if (defaults_.model_type == "qwen2") {
+    if (is_qwen()) {
       QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int("max_window_layers"));
-      first = given.value_or(kQwen2FirstSlidingLayer);
+      first = given.value_or(kQwenFirstSlidingLayer);
     } else if (model_.family->name == "gemma3") {
       QUIRE_ASSIGN_OR_RETURN(const auto given, text_.find_int("sliding_window_pattern"));
       period = given.value_or(kGemma3WindowPeriod);
@@ -222,7 +225,7 @@ class Reader {
     return {};
   }
 
-  // Qwen2's and Mistral's are fixed by the class; Llama and Gemma 3 have keys for them.
+  // Qwen2's and Mistral's are fixed by the class; the others have keys for them.
   Status read_biases() {
     if (defaults_.model_type == "qwen2") {
       model_.biases.qkv = Presence::kAlways;

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/messages.h"
 #include "formats/llama3_rope.h"
-#include "formats/messages.h"
 
 namespace quire {
 namespace {
@@ -28,6 +28,7 @@ std::string_view class_of(std::string_view model_type) {
   constexpr std::pair<std::string_view, std::string_view> kClasses[] = {{"llama", "LlamaForCausalLM"},
                                                                         {"mistral", "MistralForCausalLM"},
                                                                         {"qwen2", "Qwen2ForCausalLM"},
+                                                                        {"qwen3", "Qwen3ForCausalLM"},
                                                                         {"gemma3_text", "Gemma3ForCausalLM"}};
   const auto* found = std::ranges::find(kClasses, model_type, [](const auto& each) { return each.first; });
   return found != std::end(kClasses) ? found->second : std::string_view();
@@ -168,7 +169,7 @@ class ConfigMaker {
       const bool all = std::ranges::find(h_.layer_slides, false) == h_.layer_slides.end();
       return all ? Status() : impossible("only some of the layers have a sliding window");
     }
-    if (h_.architecture == "qwen2") json_["use_sliding_window"] = slides_at_all;
+    if (h_.architecture == "qwen2" || h_.architecture == "qwen3") json_["use_sliding_window"] = slides_at_all;
     if (!slides_at_all && !gemma()) return {};
     std::vector<std::string> types;
     for (const bool slides : h_.layer_slides) types.push_back(slides ? "sliding_attention" : "full_attention");
@@ -213,13 +214,13 @@ class ConfigMaker {
       const bool wanted = module.starts_with("attn") ? attention : mlp;
       together = together && layers_with(module) == (wanted ? h_.layers : 0);
     }
-    if (!together || ((mistral() || gemma()) && (attention || mlp))) {
+    const bool qwen3 = h_.architecture == "qwen3";
+    if (!together || ((mistral() || gemma()) && (attention || mlp)) || (qwen3 && mlp)) {
       return impossible("only some of the linears have a bias");
     }
-    if (h_.architecture == "llama" && !mistral()) {
-      json_["attention_bias"] = attention;
-      json_["mlp_bias"] = mlp;
-    }
+    const bool llama = h_.architecture == "llama" && !mistral();
+    if (llama || qwen3) json_["attention_bias"] = attention;
+    if (llama) json_["mlp_bias"] = mlp;
     return {};
   }
 

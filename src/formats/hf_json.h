@@ -16,7 +16,7 @@ namespace quire {
 
 class HfJson {
  public:
-  // Checks the text first (formats/json_check.h). `where` names the file in messages.
+  // Checks the text first (json/json_check.h). `where` names the file in messages.
   static Result<HfJson> parse(const std::string& text, const std::string& where);
 
   const std::string& where() const { return where_; }

@@ -36,6 +36,8 @@ constexpr std::string_view kLlama[] = {"hidden_act", "attention_bias", "mlp_bias
 constexpr std::string_view kMistral[] = {"hidden_act", "sliding_window", "layer_types"};
 constexpr std::string_view kQwen2[] = {"hidden_act", "use_sliding_window", "sliding_window", "max_window_layers",
                                        "layer_types"};
+constexpr std::string_view kQwen3[] = {"hidden_act",        "use_sliding_window", "sliding_window",
+                                       "max_window_layers", "attention_bias",     "layer_types"};
 constexpr std::string_view kGemma3[] = {"hidden_activation",   "attention_bias",         "query_pre_attn_scalar",
                                         "sliding_window",      "sliding_window_pattern", "_sliding_window_pattern",
                                         "layer_types",         "attn_logit_softcapping", "final_logit_softcapping",
@@ -91,6 +93,7 @@ Keys read_by(std::string_view model_type) {
   if (model_type == "llama") return kLlama;
   if (model_type == "mistral") return kMistral;
   if (model_type == "qwen2") return kQwen2;
+  if (model_type == "qwen3") return kQwen3;
   return kGemma3;
 }
 

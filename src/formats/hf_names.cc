@@ -1,7 +1,8 @@
 #include "formats/hf_names.h"
 
 #include <algorithm>
-#include <span>
+
+#include "formats/layer_tensors.h"
 
 namespace quire {
 namespace {
@@ -17,33 +18,16 @@ constexpr NamePair kTop[] = {
     {"lm_head.weight", "output.weight"},
 };
 
-// Modules of a layer; the rest of the name is "weight" or "bias".
-constexpr NamePair kModules[] = {
-    {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},   {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},       {"input_layernorm", "attn_norm"},
-};
-constexpr NamePair kQkNorms[] = {{"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"}};
-constexpr NamePair kPreNorm[] = {{"post_attention_layernorm", "ffn_norm"}};
-// Gemma normalises what attention and feed-forward return, which moves the meaning of post_attention_layernorm.
-constexpr NamePair kPrePostNorms[] = {{"post_attention_layernorm", "post_attention_norm"},
-                                      {"pre_feedforward_layernorm", "ffn_norm"},
-                                      {"post_feedforward_layernorm", "post_ffw_norm"}};
-
 constexpr std::string_view kHfLayer = "model.layers.";
 constexpr std::string_view kCanonicalLayer = "blk.";
 
 using Column = std::string_view NamePair::*;
 
-std::string_view translate_module(std::string_view module, const Family& family, Column from, Column to) {
-  const std::span<const NamePair> norms = family.post_norms ? std::span<const NamePair>(kPrePostNorms) : kPreNorm;
-  const std::span<const NamePair> qk_norms =
-      family.qk_norm ? std::span<const NamePair>(kQkNorms) : std::span<const NamePair>();
-  for (const std::span<const NamePair> table : {std::span<const NamePair>(kModules), norms, qk_norms}) {
-    const auto found = std::ranges::find(table, module, from);
-    if (found != table.end()) return (*found).*to;
-  }
-  return {};
+// The tensor of a layer by its name in one format, in the other; empty: there is none.
+std::string_view translate_in_layer(std::string_view name, const Family& family, bool from_hf) {
+  const LayerTensorRow* row = from_hf ? layer_tensor_by_hf_name(name, family) : layer_tensor_by_name(name);
+  if (row == nullptr) return {};
+  return from_hf ? row->name : hf_name_of(*row, family);
 }
 
 // Empty when `name` is no tensor of the family.
@@ -55,17 +39,12 @@ std::string translate(std::string_view name, const Family& family, Column from, 
   const std::string_view prefix = from_hf ? kHfLayer : kCanonicalLayer;
   if (!name.starts_with(prefix)) return {};
   const std::string_view rest = name.substr(prefix.size());
-  const size_t layer_end = std::min(rest.find('.'), rest.size());
-  const std::string_view layer = rest.substr(0, layer_end);
-  const size_t kind_at = rest.rfind('.');
-  if (kind_at == std::string_view::npos || kind_at <= layer_end) return {};
-  const std::string_view kind = rest.substr(kind_at);
-  if (kind != ".weight" && kind != ".bias") return {};
-  const std::string_view module =
-      translate_module(rest.substr(layer_end + 1, kind_at - layer_end - 1), family, from, to);
-  if (module.empty()) return {};
+  const size_t layer_end = rest.find('.');
+  if (layer_end == std::string_view::npos) return {};
+  const std::string_view translated = translate_in_layer(rest.substr(layer_end + 1), family, from_hf);
+  if (translated.empty()) return {};
   std::string out(from_hf ? kCanonicalLayer : kHfLayer);
-  return out.append(layer).append(".").append(module).append(kind);
+  return out.append(rest.substr(0, layer_end)).append(".").append(translated);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <utility>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 
 namespace quire {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 
 namespace quire {
 namespace {

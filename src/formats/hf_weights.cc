@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 #include "formats/safetensors_index.h"
 #include "formats/text_file.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 
 namespace quire {
 namespace {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 #include "formats/partial_file.h"
 
 namespace quire {

@@ -3,7 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 #include "formats/quantized_linear.h"
 #include "tensor/half.h"
 

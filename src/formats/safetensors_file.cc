@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/messages.h"
 #include "formats/git_lfs.h"
-#include "formats/messages.h"
 
 namespace quire {
 namespace {

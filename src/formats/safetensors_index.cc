@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/json_check.h"
-#include "formats/messages.h"
+#include "base/messages.h"
+#include "json/json_check.h"
 
 namespace quire {
 namespace {

@@ -5,7 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "formats/messages.h"
+#include "base/messages.h"
+#include "formats/layer_tensors.h"
 
 namespace quire {
 namespace {
@@ -17,34 +18,6 @@ struct Expected {
 };
 using Schema = std::map<std::string, Expected>;
 
-void add_linear(Schema& schema, const std::string& name, int64_t out, int64_t in, Presence bias) {
-  schema[name + ".weight"] = {{out, in}, Presence::kAlways};
-  schema[name + ".bias"] = {{out}, bias};
-}
-
-void add_layer(Schema& schema, const std::string& prefix, const Hparams& h, const Family& family,
-               const BiasRules& biases) {
-  const int64_t q_rows = h.heads * h.head_dim;
-  const int64_t kv_rows = h.kv_heads * h.head_dim;
-  schema[prefix + "attn_norm.weight"] = {{h.hidden}};
-  schema[prefix + "ffn_norm.weight"] = {{h.hidden}};
-  add_linear(schema, prefix + "attn_q", q_rows, h.hidden, biases.qkv);
-  add_linear(schema, prefix + "attn_k", kv_rows, h.hidden, biases.qkv);
-  add_linear(schema, prefix + "attn_v", kv_rows, h.hidden, biases.qkv);
-  add_linear(schema, prefix + "attn_output", h.hidden, q_rows, biases.output);
-  add_linear(schema, prefix + "ffn_gate", h.ffn_hidden, h.hidden, biases.mlp);
-  add_linear(schema, prefix + "ffn_up", h.ffn_hidden, h.hidden, biases.mlp);
-  add_linear(schema, prefix + "ffn_down", h.hidden, h.ffn_hidden, biases.mlp);
-  if (family.qk_norm) {
-    schema[prefix + "attn_q_norm.weight"] = {{h.head_dim}};
-    schema[prefix + "attn_k_norm.weight"] = {{h.head_dim}};
-  }
-  if (family.post_norms) {
-    schema[prefix + "post_attention_norm.weight"] = {{h.hidden}};
-    schema[prefix + "post_ffw_norm.weight"] = {{h.hidden}};
-  }
-}
-
 Schema make_schema(const Hparams& h, const Family& family, const BiasRules& biases) {
   Schema schema;
   schema["token_embd.weight"] = {{h.vocab_size, h.hidden}};
@@ -52,7 +25,12 @@ Schema make_schema(const Hparams& h, const Family& family, const BiasRules& bias
   if (!h.tied_embeddings) schema["output.weight"] = {{h.vocab_size, h.hidden}};
   schema["rope_freqs.weight"] = {{h.rope_dim / 2}, Presence::kOptional};
   for (int64_t layer = 0; layer < h.layers; ++layer) {
-    add_layer(schema, "blk." + std::to_string(layer) + ".", h, family, biases);
+    for (const LayerTensorRow& row : layer_tensors()) {
+      const Presence presence = row.presence(family, biases);
+      // What a family never has is not its tensor; a bias may come as zeros.
+      if (presence == Presence::kAbsent && row.kind != TensorKind::kBias) continue;
+      schema[tensor_name(static_cast<size_t>(layer), row.id)] = {shape_of(row, h), presence};
+    }
   }
   return schema;
 }
@@ -83,7 +61,7 @@ Result<SchemaTensors> match_schema(const Hparams& hparams, const Family& family,
     }
     Expected& expected = entry->second;
     const std::span shape(tensor.shape.data(), static_cast<size_t>(tensor.rank));
-    if (expected.presence == Presence::kNever) {
+    if (expected.presence == Presence::kAbsent) {
       if (is_zero(tensor)) {  // old quantizers wrote one for every linear
         matched.unused.push_back(std::move(tensor.name));
         continue;

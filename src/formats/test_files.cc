@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "formats/messages.h"
+#include "base/messages.h"
 
 namespace quire::testing_files {
 namespace {

@@ -56,7 +56,7 @@ Status Model::forward(const StepInput& input) {
     rows += sequence.rows;
   }
   QUIRE_CHECK(rows > 0 && rows <= work_.limits.max_rows);
-  for (Activations* a : {work_.attn_in.get(), work_.attn_out.get(), work_.ffn_in.get(), work_.ffn_mid.get()})
+  for (LinearInput* a : {work_.attn_in.get(), work_.attn_out.get(), work_.ffn_in.get(), work_.ffn_mid.get()})
     a->set_rows(rows);
 
   if (input.hidden_in != nullptr) {

@@ -4,32 +4,17 @@
 #include <string>
 
 #include "device/device_sizes.h"
+#include "formats/families.h"
 #include "formats/hparams_check.h"
-#include "model/arch/families.h"
 
 namespace quire {
 namespace {
-
-struct Family {
-  const char* name;  // Hparams::architecture
-  Result<ModelConfig> (*configure)(const Hparams&);
-};
-
-constexpr Family kFamilies[] = {
-    {"llama", arch::llama},
-    {"qwen2", arch::qwen2},
-    {"gemma3", arch::gemma3},
-};
 
 constexpr int64_t kMaxGroup = 32;  // heads that share a KV head, at most
 
 static_assert(kMaxReadHeadDim == kMaxHeadDim, "heads that files are read with, and that attention takes");
 
-}  // namespace
-
-namespace arch {
-
-ModelConfig base_config(const Hparams& hparams) {
+ModelConfig config_of(const Hparams& hparams, const Family& family) {
   ModelConfig config;
   config.vocab_size = hparams.vocab_size;
   config.context_length = hparams.context_length;
@@ -42,6 +27,8 @@ ModelConfig base_config(const Hparams& hparams) {
   config.attention_softcap = hparams.attention_softcap;
   config.final_softcap = hparams.final_softcap;
   config.activation = hparams.activation == "silu" ? Activation::kSilu : Activation::kGeluTanh;
+  config.embedding_scale = family.scaled_embedding ? std::sqrt(static_cast<float>(hparams.hidden)) : 1.0f;
+  config.post_norms = family.post_norms;
   config.tied_embeddings = hparams.tied_embeddings;
   config.ropes.push_back(hparams.rope);
   if (hparams.rope_local.has_value()) config.ropes.push_back(*hparams.rope_local);
@@ -64,7 +51,7 @@ ModelConfig base_config(const Hparams& hparams) {
   return config;
 }
 
-}  // namespace arch
+}  // namespace
 
 Result<ModelConfig> configure_model(const Hparams& hparams) {
   if (hparams.head_dim > kMaxHeadDim || hparams.heads > kMaxGroup * hparams.kv_heads) {
@@ -80,12 +67,9 @@ Result<ModelConfig> configure_model(const Hparams& hparams) {
           "rope scaling \"longrope\" and \"dynamic\" are not supported; none, linear, llama3 and yarn are");
     }
   }
-  for (const Family& family : kFamilies) {
-    if (hparams.architecture == family.name) return family.configure(hparams);
-  }
-  std::string known;
-  for (const Family& family : kFamilies) known += std::string(known.empty() ? "" : ", ") + family.name;
-  return unsupported("architecture \"" + hparams.architecture + "\" is not supported; known: " + known);
+  if (const Family* family = family_by_name(hparams.architecture)) return config_of(hparams, *family);
+  return unsupported("architecture \"" + hparams.architecture +
+                     "\" is not supported; known: " + supported_architectures());
 }
 
 }  // namespace quire

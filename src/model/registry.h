@@ -1,5 +1,5 @@
-// Which model families there are. A family is a function from Hparams to ModelConfig in its own file under arch/ and
-// one row of the table in registry.cc.
+// From what a checkpoint says to what the forward pass needs: one function of the hyper-parameters and the family's row
+// (formats/families.h), for all families.
 #pragma once
 
 #include "base/status.h"
@@ -8,6 +8,7 @@
 
 namespace quire {
 
+// Fails on families and shapes that the forward pass does not know.
 Result<ModelConfig> configure_model(const Hparams& hparams);
 
 }  // namespace quire

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "model/check_codes.h"
+#include "model/layer_members.h"
 #include "model/packed_file.h"
 
 namespace quire {
@@ -45,32 +46,18 @@ struct Reencoded {
 template <typename Matrix, typename Vector>
 void visit_weights(const ModelConfig& config, const Checkpoint& checkpoint, ModelWeights& weights, Matrix&& matrix,
                    Vector&& vector) {
-  auto find = [&](const std::string& name) { return checkpoint.find(name); };
   for (size_t i = 0; i < config.layers.size(); ++i) {
     LayerWeights& layer = weights.layers[i];
-    const std::string prefix = "blk." + std::to_string(i) + ".";
-    vector(find(prefix + "attn_norm.weight"), layer.attn_norm);
-    matrix(find(prefix + "attn_q.weight"), layer.q);
-    matrix(find(prefix + "attn_k.weight"), layer.k);
-    matrix(find(prefix + "attn_v.weight"), layer.v);
-    vector(find(prefix + "attn_q.bias"), layer.q_bias);
-    vector(find(prefix + "attn_k.bias"), layer.k_bias);
-    vector(find(prefix + "attn_v.bias"), layer.v_bias);
-    vector(find(prefix + "attn_q_norm.weight"), layer.q_norm);
-    vector(find(prefix + "attn_k_norm.weight"), layer.k_norm);
-    matrix(find(prefix + "attn_output.weight"), layer.o);
-    vector(find(prefix + "attn_output.bias"), layer.o_bias);
-    vector(config.post_norms ? find(prefix + "post_attention_norm.weight") : nullptr, layer.post_attn_norm);
-    vector(find(prefix + "ffn_norm.weight"), layer.ffn_norm);
-    matrix(find(prefix + "ffn_gate.weight"), layer.gate);
-    matrix(find(prefix + "ffn_up.weight"), layer.up);
-    vector(find(prefix + "ffn_gate.bias"), layer.gate_bias);
-    vector(find(prefix + "ffn_up.bias"), layer.up_bias);
-    matrix(find(prefix + "ffn_down.weight"), layer.down);
-    vector(find(prefix + "ffn_down.bias"), layer.down_bias);
-    vector(config.post_norms ? find(prefix + "post_ffw_norm.weight") : nullptr, layer.post_ffn_norm);
+    for (const LayerTensorRow& row : layer_tensors()) {
+      const TensorRef* tensor = checkpoint.find(tensor_name(i, row.id));
+      if (row.kind == TensorKind::kLinear) {
+        matrix(tensor, layer.*linear_member(row.id));
+      } else {
+        vector(tensor, layer.*vector_member(row.id));
+      }
+    }
   }
-  vector(find("output_norm.weight"), weights.output_norm);
+  vector(checkpoint.find("output_norm.weight"), weights.output_norm);
   matrix(&head_tensor(config, checkpoint), weights.head);
 }
 
@@ -196,11 +183,9 @@ LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkp
     if (tensor != nullptr && std::find(to.begin(), to.end(), tensor->type()) == to.end()) to.push_back(tensor->type());
   };
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    const std::string prefix = "blk." + std::to_string(i) + ".";
-    for (const char* name : {"attn_q.weight", "attn_k.weight", "attn_v.weight"}) add(readers.qkv, prefix + name);
-    add(readers.o, prefix + "attn_output.weight");
-    for (const char* name : {"ffn_gate.weight", "ffn_up.weight"}) add(readers.gate_up, prefix + name);
-    add(readers.down, prefix + "ffn_down.weight");
+    for (const LayerTensorRow& row : layer_tensors()) {
+      if (row.kind == TensorKind::kLinear) add(readers.of(row.input), tensor_name(i, row.id));
+    }
   }
   readers.head.push_back(head_tensor(config, checkpoint).type());
   if (head.has_value() && WeightType(*head) != readers.head.front()) readers.head.push_back(*head);

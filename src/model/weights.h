@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "device/memory.h"
 #include "formats/checkpoint.h"
+#include "formats/layer_tensors.h"
 #include "model/config.h"
 
 namespace quire {
@@ -72,9 +73,14 @@ Result<ModelWeights> load_weights(const ModelConfig& config, const Checkpoint& c
 Result<LinearWeight> pack_stored_head(const ModelConfig& config, const Checkpoint& checkpoint, Device& device,
                                       Buffer& memory);
 
-// The types of the linears that read one kind of input, over all layers: what its Activations must hold.
+// The types of the linears that read one kind of input, over all layers: what its LinearInput must hold.
 struct LinearReaders {
   std::vector<WeightType> qkv, o, gate_up, down, head;
+
+  std::vector<WeightType>& of(LayerInput input) {
+    std::vector<WeightType>* const kinds[] = {&qkv, &o, &gate_up, &down};
+    return *kinds[static_cast<size_t>(input)];
+  }
 };
 LinearReaders linear_readers(const ModelConfig& config, const Checkpoint& checkpoint, std::optional<DType> head);
 

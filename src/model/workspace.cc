@@ -11,10 +11,10 @@ void lay_out(const ModelConfig& config, const LinearReaders& readers, const Devi
              Arena& arena, Workspace& w) {
   const int64_t rows = w.limits.max_rows;
   const HeadShape& shape = config.heads;
-  auto activations = [&](int64_t k, const std::vector<WeightType>& types) -> std::unique_ptr<Activations> {
+  auto activations = [&](int64_t k, const std::vector<WeightType>& types) -> std::unique_ptr<LinearInput> {
     const ActivationShape each = {.max_rows = rows, .k = k, .readers = types, .keep_values = w.limits.keep_inputs};
     std::byte* memory = arena.take<std::byte>(sizes.activation_bytes(each));
-    return device == nullptr ? nullptr : device->make_activations(each, memory);
+    return device == nullptr ? nullptr : device->make_linear_input(each, memory);
   };
   w.x = arena.take<float>(rows * config.hidden);
   w.q = arena.take<float>(rows * shape.heads * shape.head_dim);

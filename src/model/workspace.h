@@ -16,8 +16,16 @@ namespace quire {
 struct WorkspaceLimits {
   int64_t max_rows = 512;    // rows of a step
   int64_t max_context = 0;   // tokens of a sequence
-  bool keep_inputs = false;  // of linears, in f32 (Activations::values)
+  bool keep_inputs = false;  // of linears, in f32 (LinearInput::values)
 };
+
+// Rows of logits that exist at a time when a text is scored: enough to keep the head's kernels busy.
+inline constexpr int64_t kScoreRows = 24;
+
+// Of so many rows of logits.
+inline int64_t logits_bytes(int64_t vocab_size, int64_t rows) {
+  return vocab_size * rows * static_cast<int64_t>(sizeof(float));
+}
 
 struct Workspace {
   static int64_t bytes(const ModelConfig& config, const LinearReaders& readers, const WorkspaceLimits& limits,
@@ -31,7 +39,7 @@ struct Workspace {
   float* partial = nullptr;  // [rows][hidden], where outputs have norms
   float* attention_scratch = nullptr;
   std::vector<float*> rope_cos, rope_sin;  // per rope, [rows][rope_dim / 2]
-  std::unique_ptr<Activations> attn_in, attn_out, ffn_in, ffn_mid, head_in;
+  std::unique_ptr<LinearInput> attn_in, attn_out, ffn_in, ffn_mid, head_in;
   Buffer memory;
 };
 

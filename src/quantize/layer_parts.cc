@@ -5,58 +5,22 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/layer_members.h"
 
 namespace quire {
 namespace {
 
-struct LinearRow {
-  std::string_view name;
-  LayerInput input;
-  LinearWeight LayerWeights::*weight;
-};
+constexpr std::array<LayerTensor, kLayerLinears.size()> kTensors = {
+    LayerTensor::kQ,    LayerTensor::kK,  LayerTensor::kV,   LayerTensor::kO,
+    LayerTensor::kGate, LayerTensor::kUp, LayerTensor::kDown};
 
-constexpr std::array<LinearRow, kLayerLinears.size()> kLinears = {{
-    {"attn_q.weight", LayerInput::kAttention, &LayerWeights::q},
-    {"attn_k.weight", LayerInput::kAttention, &LayerWeights::k},
-    {"attn_v.weight", LayerInput::kAttention, &LayerWeights::v},
-    {"attn_output.weight", LayerInput::kAttentionOutput, &LayerWeights::o},
-    {"ffn_gate.weight", LayerInput::kFfn, &LayerWeights::gate},
-    {"ffn_up.weight", LayerInput::kFfn, &LayerWeights::up},
-    {"ffn_down.weight", LayerInput::kFfnMiddle, &LayerWeights::down},
-}};
-
-struct VectorRow {
-  std::string_view name;
-  const float* LayerWeights::*vector;
-};
-
-constexpr std::array<VectorRow, 13> kVectors = {{
-    {"attn_norm.weight", &LayerWeights::attn_norm},
-    {"attn_q.bias", &LayerWeights::q_bias},
-    {"attn_k.bias", &LayerWeights::k_bias},
-    {"attn_v.bias", &LayerWeights::v_bias},
-    {"attn_q_norm.weight", &LayerWeights::q_norm},
-    {"attn_k_norm.weight", &LayerWeights::k_norm},
-    {"attn_output.bias", &LayerWeights::o_bias},
-    {"post_attention_norm.weight", &LayerWeights::post_attn_norm},
-    {"ffn_norm.weight", &LayerWeights::ffn_norm},
-    {"ffn_gate.bias", &LayerWeights::gate_bias},
-    {"ffn_up.bias", &LayerWeights::up_bias},
-    {"ffn_down.bias", &LayerWeights::down_bias},
-    {"post_ffw_norm.weight", &LayerWeights::post_ffn_norm},
-}};
-
-const LinearRow& row_of(LayerLinear linear) { return kLinears[static_cast<size_t>(linear)]; }
-
-std::string prefix_of(size_t layer) { return "blk." + std::to_string(layer) + "."; }
+LayerTensor tensor_of(LayerLinear linear) { return kTensors[static_cast<size_t>(linear)]; }
 
 }  // namespace
 
-LayerInput input_of(LayerLinear linear) { return row_of(linear).input; }
+LayerInput input_of(LayerLinear linear) { return layer_tensor(tensor_of(linear)).input; }
 
-std::string tensor_name(size_t layer, LayerLinear linear) {
-  return prefix_of(layer) + std::string(row_of(linear).name);
-}
+std::string tensor_name(size_t layer, LayerLinear linear) { return tensor_name(layer, tensor_of(linear)); }
 
 WeightType weight_type(const GridSpec& spec, int64_t k, bool ordered) {
   if (spec.blocks != nullptr) return spec.blocks->dtype;
@@ -73,8 +37,9 @@ LayerParts::LayerParts(const Checkpoint& checkpoint, size_t layer, Device& devic
     linears_[index(linear)].tensor = checkpoint.find(tensor_name(layer, linear));
     QUIRE_CHECK(linears_[index(linear)].tensor != nullptr);
   }
-  for (const VectorRow& row : kVectors) {
-    const TensorRef* tensor = checkpoint.find(prefix_of(layer) + std::string(row.name));
+  for (const LayerTensorRow& row : layer_tensors()) {
+    if (row.kind == TensorKind::kLinear) continue;
+    const TensorRef* tensor = checkpoint.find(tensor_name(layer, row.id));
     if (tensor == nullptr) continue;
     std::vector<float> values(static_cast<size_t>(tensor->rows() * tensor->columns()));
     tensor->decode_f32(0, tensor->rows(), values.data());
@@ -144,10 +109,12 @@ Status LayerParts::use(LayerLinear linear, const GridSpec& spec, const Quantized
 }
 
 const LayerWeights& LayerParts::weights() {
-  for (const LayerLinear linear : kLayerLinears) weights_.*row_of(linear).weight = linears_[index(linear)].packed;
-  for (const VectorRow& row : kVectors) {
+  for (const LayerLinear linear : kLayerLinears)
+    weights_.*linear_member(tensor_of(linear)) = linears_[index(linear)].packed;
+  for (const LayerTensorRow& row : layer_tensors()) {
+    if (row.kind == TensorKind::kLinear) continue;
     const std::vector<float>* values = vector(row.name);
-    weights_.*row.vector = values == nullptr ? nullptr : values->data();
+    weights_.*vector_member(row.id) = values == nullptr ? nullptr : values->data();
   }
   return weights_;
 }

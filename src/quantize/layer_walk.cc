@@ -84,7 +84,7 @@ Result<std::unique_ptr<LayerWalk>> LayerWalk::create(const Checkpoint& checkpoin
   const WorkspaceLimits limits = {.max_rows = walk->length_, .max_context = walk->length_, .keep_inputs = true};
   QUIRE_ASSIGN_OR_RETURN(walk->work_, Workspace::create(config, readers, limits, device));
   Workspace& work = walk->work_;
-  for (Activations* a : {work.attn_in.get(), work.attn_out.get(), work.ffn_in.get(), work.ffn_mid.get()})
+  for (LinearInput* a : {work.attn_in.get(), work.attn_out.get(), work.ffn_in.get(), work.ffn_mid.get()})
     a->set_rows(walk->length_);
   walk->embed(checkpoint, sequences);
   walk->fill_rope(checkpoint, config);
@@ -137,7 +137,7 @@ void LayerWalk::for_sequences(const LayerConfig& layer, const LayerWeights& weig
   }
 }
 
-void LayerWalk::hold(const Activations& values, int64_t k, int64_t first_token) {
+void LayerWalk::hold(const LinearInput& values, int64_t k, int64_t first_token) {
   std::copy_n(values.values(0), length_ * k, held_.data() + first_token * k);
 }
 

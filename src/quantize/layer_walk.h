@@ -23,9 +23,7 @@
 
 namespace quire {
 
-// The inputs of linears within a layer, in the order of the forward pass.
-enum class LayerInput { kAttention, kAttentionOutput, kFfn, kFfnMiddle };
-inline constexpr int kLayerInputs = 4;
+inline constexpr int kLayerInputs = 4;  // formats/layer_tensors.h, LayerInput
 
 class LayerWalk {
  public:
@@ -50,7 +48,7 @@ class LayerWalk {
   // Runs `step` for each sequence with what it needs; `first_token` of the sequence in the text.
   template <typename Step>
   void for_sequences(const LayerConfig& layer, const LayerWeights& weights, Step&& step);
-  void hold(const Activations& values, int64_t k, int64_t first_token);
+  void hold(const LinearInput& values, int64_t k, int64_t first_token);
 
   ModelConfig config_;  // with one layer a KV group
   Device& device_;

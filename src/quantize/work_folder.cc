@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "formats/messages.h"
+#include "base/messages.h"
 #include "formats/partial_file.h"
 #include "formats/safetensors_file.h"
 #include "formats/safetensors_writer.h"

@@ -13,15 +13,15 @@
 #include <string_view>
 #include <vector>
 
+#include "http/http_message.h"
 #include "server/api_error.h"
-#include "server/http_message.h"
 
 namespace quire {
 
 class AccessPolicy {
  public:
   // `checks_host`: the address is of the loopback, so that every honest Host is a local name. `host`: --host.
-  // `origins`: --cors-origin, each as parse_origin() gives it (server/cors.h).
+  // `origins`: --cors-origin, each as parse_origin() gives it (http/cors.h).
   AccessPolicy(const std::vector<std::string>& keys, bool checks_host, std::string host,
                std::vector<std::string> origins = {});
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/memory_reserve.h"
+#include "http/cors.h"
 #include "json/json_writer.h"
-#include "server/cors.h"
 #include "server/random_id.h"
 
 namespace quire {

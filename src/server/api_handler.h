@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "engine/engine.h"
+#include "http/http_server.h"
 #include "server/access_policy.h"
 #include "server/generation.h"
-#include "server/http_server.h"
 #include "server/memory_pressure.h"
 #include "server/prompt_encoder.h"
 #include "server/reply.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/options.h"
 #include "json/json_value.h"
+#include "options/options.h"
 #include "server/api_error.h"
 
 namespace quire {

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "server/sse.h"
+#include "http/sse.h"
 
 namespace quire {
 namespace {

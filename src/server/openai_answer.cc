@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "http/sse.h"
 #include "json/json_writer.h"
-#include "server/sse.h"
 #include "server/timings.h"
 #include "unicode/utf8.h"
 

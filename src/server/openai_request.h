@@ -1,6 +1,6 @@
 // The bodies of /v1/chat/completions and /v1/completions, read strictly into what the engine is asked for.
 //
-// Types and ranges of the sampling options come from the options table (base/options.h). A field that is unknown, or
+// Types and ranges of the sampling options come from the options table (options/options.h). A field that is unknown, or
 // known but not supported and set so that it would change the answer, is an error that names it; with `lenient` it is
 // ignored, and listed in `ignored`, unless it asks for another kind of answer (tools, response_format).
 // Pure functions, any thread.
@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/options.h"
 #include "engine/request.h"
 #include "formats/hparams.h"
 #include "json/json_value.h"
+#include "options/options.h"
 #include "server/api_error.h"
 #include "server/begun_answer.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/tokenizer_source.h"
 #include "json/json_writer.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -1,6 +1,6 @@
 #include "server/reply.h"
 
-#include "server/sse.h"
+#include "http/sse.h"
 
 namespace quire {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "http/http_server.h"
 #include "server/api_error.h"
-#include "server/http_server.h"
 #include "server/request_log.h"
 
 namespace quire {

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <utility>
 
+#include "http/cors.h"
 #include "server/access_policy.h"
 #include "server/api_handler.h"
-#include "server/cors.h"
 #include "server/memory_pressure.h"
 #include "server/prompt_encoder.h"
 #include "server/request_log.h"

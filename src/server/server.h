@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
 #include "base/status.h"
 #include "engine/engine.h"
-#include "server/http_server.h"
+#include "http/http_server.h"
+#include "options/options.h"
 
 namespace quire {
 

@@ -5,14 +5,15 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/loaded_model.h"
-#include "engine/tokenizer_source.h"
+#include "capacity/loaded_model.h"
 #include "model/registry.h"
 #include "support/test_model.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {
@@ -40,20 +41,27 @@ class KFactorLoading : public testing::Test {
     const std::string path = std::string(QUIRE_SOURCE_DIR) + "/tests/golden/tiny/qwen2";
     options_.model_path = path;
     options_.kv_dtype = KvDtype::kInt8;
-    auto checkpoint = Checkpoint::open(path);
-    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-    checkpoint_ = std::move(*checkpoint);
-    auto tokenizer = load_tokenizer(*checkpoint_);
-    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-    tokenizer_ = std::move(*tokenizer);
+    checkpoint_ = open();
+    ASSERT_NE(checkpoint_, nullptr);
   }
 
-  Result<LoadedModel> load(const Checkpoint& checkpoint) const {
-    QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, configure_model(checkpoint.hparams()));
+  std::unique_ptr<Checkpoint> open() const {
+    auto checkpoint = Checkpoint::open(options_.model_path);
+    EXPECT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    return checkpoint.ok() ? std::move(*checkpoint) : nullptr;
+  }
+
+  Result<LoadedModel> load() { return load(open()); }
+  Result<LoadedModel> load(std::unique_ptr<Checkpoint> checkpoint) {
+    OpenedModel& opened = opened_.emplace_back();
+    opened.options = options_;
+    QUIRE_ASSIGN_OR_RETURN(opened.config, configure_model(checkpoint->hparams()));
+    QUIRE_ASSIGN_OR_RETURN(opened.tokenizer, load_tokenizer(*checkpoint));
+    opened.checkpoint = std::move(checkpoint);
     ModelLimits limits;
     limits.workspace = {.max_rows = 512, .max_context = 512};
-    limits.kv_pages.assign(config.kv_groups.size(), 32);
-    return load_model(checkpoint, config, *tokenizer_, options_, limits, nullptr);
+    limits.kv_pages.assign(opened.config.kv_groups.size(), 32);
+    return load_model(opened, limits, nullptr);
   }
 
   static std::vector<float> factors_of(const LoadedModel& loaded) {
@@ -62,18 +70,18 @@ class KFactorLoading : public testing::Test {
 
   ModelOptions options_;
   std::unique_ptr<Checkpoint> checkpoint_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::deque<OpenedModel> opened_;  // outlive what was loaded from them
 };
 
 TEST_F(KFactorLoading, AreMeasuredWhereTheFileHasNone) {
-  const auto loaded = load(*checkpoint_);
+  const auto loaded = load();
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   const std::vector<float> factors = factors_of(*loaded);
   ASSERT_TRUE(check_k_factors(loaded->model->config(), factors, "measured").ok());
   EXPECT_NE(factors, std::vector<float>(factors.size(), 1.0f));
   ASSERT_EQ(loaded->notes.size(), 1u);
   EXPECT_TRUE(loaded->notes[0].starts_with("int8 KV: K factors from the shipped text, ")) << loaded->notes[0];
-  const auto again = load(*checkpoint_);
+  const auto again = load();
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(factors_of(*again), factors);
   EXPECT_EQ(kv_fingerprint(options_, *again->model), kv_fingerprint(options_, *loaded->model));
@@ -81,19 +89,18 @@ TEST_F(KFactorLoading, AreMeasuredWhereTheFileHasNone) {
 
 TEST_F(KFactorLoading, OtherKvTypesHaveNone) {
   options_.kv_dtype = KvDtype::kBf16;
-  const auto loaded = load(*checkpoint_);
+  const auto loaded = load();
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   EXPECT_TRUE(loaded->model->k_factors().empty());
   EXPECT_TRUE(loaded->notes.empty());
 }
 
 TEST_F(KFactorLoading, TheFilesAreUsedAndFoundByAnotherName) {
-  const auto measured = load(*checkpoint_);
+  const auto measured = load();
   ASSERT_TRUE(measured.ok());
   std::vector<float> given = factors_of(*measured);
   for (float& factor : given) factor *= 2;
-  const CheckpointWithFactors checkpoint(*checkpoint_, given);
-  const auto loaded = load(checkpoint);
+  const auto loaded = load(std::make_unique<CheckpointWithFactors>(*checkpoint_, given));
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   EXPECT_EQ(factors_of(*loaded), given);
   ASSERT_EQ(loaded->notes.size(), 1u);
@@ -102,12 +109,11 @@ TEST_F(KFactorLoading, TheFilesAreUsedAndFoundByAnotherName) {
 }
 
 TEST_F(KFactorLoading, HostileOnesAreRefusedWithTheFilesName) {
-  const auto measured = load(*checkpoint_);
+  const auto measured = load();
   ASSERT_TRUE(measured.ok());
   std::vector<float> given = factors_of(*measured);
   given.pop_back();
-  const CheckpointWithFactors checkpoint(*checkpoint_, given);
-  const auto loaded = load(checkpoint);
+  const auto loaded = load(std::make_unique<CheckpointWithFactors>(*checkpoint_, given));
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.status().code(), StatusCode::kCorrupt);
   EXPECT_NE(loaded.status().message().find(options_.model_path), std::string::npos) << loaded.status().message();

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <string>
 
+#include "capacity/memory_plan.h"
+#include "capacity/model_setup.h"
+#include "capacity/what_if.h"
 #include "engine/generator.h"
-#include "engine/memory_plan.h"
-#include "engine/model_setup.h"
-#include "engine/what_if.h"
 #include "eval/subject.h"
 
 namespace {
@@ -54,10 +54,11 @@ TEST_F(PlanningThreads, ADeviceStartsTwoBesideTheCaller) {
 }
 
 TEST_F(PlanningThreads, MemoryPlansStartNone) {
-  auto checkpoint = Checkpoint::open(options_.model_path);
-  ASSERT_TRUE(checkpoint.ok());
-  EXPECT_TRUE(plan_memory(**checkpoint, options_, 1).ok());
-  EXPECT_TRUE(what_if(**checkpoint, options_).ok());
+  const auto model = open_headers(options_);
+  ASSERT_TRUE(model.ok());
+  EXPECT_GT(plan_sequences(*model, 1).kv_bytes, 0);
+  EXPECT_TRUE(plan_pool(*model, {.max_step_rows = 16, .max_seqs = 2}).ok());
+  EXPECT_TRUE(what_if(*model).ok());
   EXPECT_EQ(started(), 0);
 }
 

@@ -9,10 +9,10 @@
 #include <iterator>
 #include <random>
 
+#include "capacity/model_setup.h"
 #include "engine/engine_core.h"
-#include "engine/model_setup.h"
-#include "engine/tokenizer_source.h"
 #include "model/registry.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

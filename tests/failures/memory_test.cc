@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/tokenizer_source.h"
 #include "formats/checkpoint.h"
 #include "server/openai_request.h"
 #include "support/failing_memory.h"
 #include "text/chat_template.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -41,7 +41,7 @@ logging.disable(logging.CRITICAL)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TINY = ROOT / "tests/golden/tiny"
-BASES = ["llama-gqa-llama3rope", "llama-mha-spm", "llama-yarn", "llama-mqa-sharded", "mistral-window32", "qwen2", "gemma3"]
+BASES = ["llama-gqa-llama3rope", "llama-mha-spm", "llama-yarn", "llama-mqa-sharded", "mistral-window32", "qwen2", "qwen3", "gemma3"]
 MOST_REFUSED = 0.1
 TOKENS = ["<zip>", "<|user|>", "<bos>", "<s>", "<pad>", "<unk>", "the", "<a b>", "<|im_end|>"]
 TEXTS = ["the hat sat", " a<zip>b", "x <bos>  y<s> z", "<|user|>  a\n<|im_end|>", "é日本 12 34", "a <a b> <pad>b <unk>", ""]

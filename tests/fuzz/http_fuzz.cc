@@ -11,7 +11,7 @@
 
 #include "fuzz/documents.h"
 #include "fuzz/http_reader.h"
-#include "server/connection.h"
+#include "http/connection.h"
 
 namespace quire {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "engine/test_checkpoint.h"
-#include "engine/tokenizer_export.h"
-#include "engine/tokenizer_source.h"
 #include "fuzz/documents.h"
+#include "vocab/test_checkpoint.h"
+#include "vocab/tokenizer_export.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 
@@ -37,7 +37,7 @@ inline void exercise(const Tokenizer& tokenizer) {
   }
 }
 
-// Fails where the two differ, in the words of engine/tokenizer_export.h.
+// Fails where the two differ, in the words of vocab/tokenizer_export.h.
 inline void require_same(const Checkpoint& original, const Checkpoint& converted) {
   const auto before = load_tokenizer(original), after = load_tokenizer(converted);
   fuzz_require(before.ok(), "a tokenizer that was converted loads");

@@ -19,6 +19,7 @@ constexpr const char* kNames[] = {"llama-mha-spm",
                                   "llama-yarn",
                                   "mistral-window32",
                                   "qwen2",
+                                  "qwen3",
                                   "gemma3"};
 
 float tolerance(KvType kv) {

@@ -50,7 +50,7 @@ class FakeEngine : public Engine {
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return chat_template_ ? &*chat_template_ : nullptr; }
   const RequestLimits& limits() const override { return limits_; }
-  const KvPlan& plan() const override { return plan_; }
+  const MemoryPlan& plan() const override { return plan_; }
   std::string describe_json() const override { return R"({"policy":"fake"})"; }
   Result<std::string> trace_json(std::string_view request_id, uint64_t cache_salt) const override;
   StepInProgress step_in_progress() const override { return {.seconds = step_seconds_, .rows = 7, .sequences = 3}; }
@@ -87,7 +87,7 @@ class FakeEngine : public Engine {
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
-  KvPlan plan_;
+  MemoryPlan plan_;
   std::atomic<State> state_;
   std::atomic<int64_t> cancelled_ = 0;
 

@@ -13,9 +13,9 @@
 #include <sstream>
 
 #include "base/check.h"
-#include "engine/tokenizer_source.h"
 #include "server/openai_request.h"
 #include "text/chat_template.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

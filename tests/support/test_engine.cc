@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "engine/loaded_model.h"
-#include "engine/model_setup.h"
-#include "engine/tokenizer_source.h"
+#include "capacity/loaded_model.h"
+#include "capacity/model_setup.h"
 #include "model/registry.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 

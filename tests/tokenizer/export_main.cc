@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/tokenizer_export.h"
-#include "engine/tokenizer_source.h"
+#include "vocab/tokenizer_export.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -1,6 +1,6 @@
 // Tokenizers that crossed to the other format and back, against the originals: the same ids for the goldens' texts and for
 // random ones, the same bytes for every token. GGUF keys are also held against files that the `gguf` package wrote.
-#include "engine/tokenizer_export.h"
+#include "vocab/tokenizer_export.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "engine/test_checkpoint.h"
-#include "engine/tokenizer_source.h"
+#include "vocab/test_checkpoint.h"
+#include "vocab/tokenizer_source.h"
 
 namespace quire {
 namespace {

@@ -151,7 +151,7 @@ void CpuDevice::finish_head(const AttentionArgs& args, const AttentionItem& item
 void CpuDevice::store_item(const AttentionArgs& args, const AttentionItem& item, const float* out) const {
   const int64_t head_features = args.shape.heads / args.shape.kv_heads * args.shape.head_dim;
   const int64_t features = item.kv_heads * head_features;
-  CpuActivations& activations = on_cpu(*args.out);
+  CpuLinearInput& activations = on_cpu(*args.out);
   for (int64_t t = 0; t < item.tokens; ++t) {
     activations.store(kernels_, item.span->first_row + item.first_token + t, out + t * features,
                       item.first_kv_head * head_features, features);

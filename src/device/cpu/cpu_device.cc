@@ -44,9 +44,9 @@ LinearWeight CpuDevice::pack(const LinearSource& source, std::byte* memory) {
   return {.type = source.type, .n = source.n, .k = source.k, .data = memory, .order = source.order};
 }
 
-std::unique_ptr<Activations> CpuDevice::make_activations(const ActivationShape& shape, std::byte* memory) {
+std::unique_ptr<LinearInput> CpuDevice::make_linear_input(const ActivationShape& shape, std::byte* memory) {
   Arena arena(memory);
-  return std::make_unique<CpuActivations>(sizes_.lay_out(shape, arena));
+  return std::make_unique<CpuLinearInput>(sizes_.lay_out(shape, arena));
 }
 
 float* CpuDevice::scratch(int worker, int64_t floats) {
@@ -55,7 +55,7 @@ float* CpuDevice::scratch(int worker, int64_t floats) {
   return memory.data();
 }
 
-void CpuDevice::norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out,
+void CpuDevice::norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuLinearInput& out,
                          float* scratch) const {
   if (norm.weight != nullptr) {
     kernels_.rms_norm(x, norm.weight, n, norm.eps, scratch);
@@ -64,8 +64,8 @@ void CpuDevice::norm_row(const float* x, int64_t row, int64_t n, const Norm& nor
   out.store(kernels_, row, x, 0, n);
 }
 
-void CpuDevice::norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) {
-  CpuActivations& activations = on_cpu(out);
+void CpuDevice::norm(const float* x, int64_t rows, int64_t n, const Norm& norm, LinearInput& out) {
+  CpuLinearInput& activations = on_cpu(out);
   pool_.parallel_for(rows, 4, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t row = begin; row < end; ++row) norm_row(x + row * n, row, n, norm, activations, scratch(worker, n));
   });
@@ -75,7 +75,7 @@ void CpuDevice::head(const HeadArgs& args) {
   const auto rows = static_cast<int64_t>(args.rows.size());
   const int64_t hidden = args.weight.k;
   args.scratch->set_rows(rows);
-  CpuActivations& normed = on_cpu(*args.scratch);
+  CpuLinearInput& normed = on_cpu(*args.scratch);
   pool_.parallel_for(rows, 4, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t i = begin; i < end; ++i) {
       norm_row(args.x + args.rows[static_cast<size_t>(i)] * hidden, i, hidden, args.norm, normed,

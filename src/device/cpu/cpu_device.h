@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "device/cpu/activations.h"
 #include "device/cpu/cpu_sizes.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/linear_input.h"
 #include "device/cpu/pack.h"
 #include "device/device.h"
 
@@ -27,16 +27,16 @@ class CpuDevice final : public Device {
   LinearWeight pack(const LinearSource& source, std::byte* memory) override;
   void tune(const LinearWeight& weight) override;
 
-  std::unique_ptr<Activations> make_activations(const ActivationShape& shape, std::byte* memory) override;
+  std::unique_ptr<LinearInput> make_linear_input(const ActivationShape& shape, std::byte* memory) override;
 
   void copy_slots(const SlotCopy& what) override;
 
-  void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, Activations& out) override;
+  void norm(const float* x, int64_t rows, int64_t n, const Norm& norm, LinearInput& out) override;
   void qkv_project(const QkvArgs& args) override;
   void attention(const AttentionArgs& args) override;
   void project(const ProjectArgs& args) override;
   void gate_up(const GateUpArgs& args) override;
-  void linear(const Activations& in, const LinearWeight& weight, float* out) override;
+  void linear(const LinearInput& in, const LinearWeight& weight, float* out) override;
   void head(const HeadArgs& args) override;
   void log_sum_exp(const float* logits, int64_t rows, int64_t n, float* out) override;
   void matmul(const MatMulArgs& args) override;
@@ -49,14 +49,14 @@ class CpuDevice final : public Device {
 
   Linear prepare(const LinearWeight& weight);
   // `in` as `weight` reads it: repacked into place `index` where it must be.
-  const CpuActivations& input_of(const Activations& in, const LinearWeight& weight, int64_t index);
+  const CpuLinearInput& input_of(const LinearInput& in, const LinearWeight& weight, int64_t index);
   // Whether one input_of() serves both.
   bool same_input(const LinearWeight& a, const LinearWeight& b) const;
   // Calls take(first_row, rows, first_feature, features, tile) for tiles [rows][16] that cover the product.
   template <typename Take>
-  void for_tiles(const CpuActivations& in, const Linear& weight, Take&& take);
+  void for_tiles(const CpuLinearInput& in, const Linear& weight, Take&& take);
   // A row's norm (if any), then its activations. `scratch` holds n floats.
-  void norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuActivations& out, float* scratch) const;
+  void norm_row(const float* x, int64_t row, int64_t n, const Norm& norm, CpuLinearInput& out, float* scratch) const;
   float* scratch(int worker, int64_t floats);
 
   void attend(const AttentionArgs& args, const AttentionItem& item, int64_t kv_head, int64_t split,

@@ -97,7 +97,7 @@ CpuDevice::Linear CpuDevice::prepare(const LinearWeight& weight) {
 }
 
 template <typename Take>
-void CpuDevice::for_tiles(const CpuActivations& in, const Linear& weight, Take&& take) {
+void CpuDevice::for_tiles(const CpuLinearInput& in, const Linear& weight, Take&& take) {
   const int64_t evenly = weight.strips() / (kPiecesPerWorker * pool_.size());
   const int64_t grain = std::max<int64_t>(1, std::min(kChunkBytes / weight.matrix.layout.bytes, evenly));
   pool_.parallel_for(weight.strips(), grain, [&](int64_t begin, int64_t end, int) {
@@ -113,7 +113,7 @@ void CpuDevice::for_tiles(const CpuActivations& in, const Linear& weight, Take&&
   });
 }
 
-void CpuDevice::linear(const Activations& in, const LinearWeight& weight, float* out) {
+void CpuDevice::linear(const LinearInput& in, const LinearWeight& weight, float* out) {
   for_tiles(input_of(in, weight, 0), prepare(weight),
             [&](int64_t first_row, int32_t rows, int64_t feature, int64_t features, const float* tile) {
               float* to = out + first_row * weight.n + feature;
@@ -165,7 +165,7 @@ void CpuDevice::tune(const LinearWeight& weight) {
   const ActivationShape shape = {.max_rows = kTuneRows.back(), .k = weight.k, .readers = readers};
   const auto memory =
       std::make_unique<CacheLine[]>(static_cast<size_t>(sizes_.activation_bytes(shape)) / sizeof(CacheLine) + 1);
-  const auto in = make_activations(shape, memory[0].bytes);
+  const auto in = make_linear_input(shape, memory[0].bytes);
   LinearWeight part = weight;
   part.n = part_strips * kStripRows;
   std::vector<float> out(static_cast<size_t>(kTuneRows.back() * part.n));
@@ -245,9 +245,9 @@ std::vector<RowPlace> row_places(std::span<const SequenceSpan> spans, const KvLa
 void CpuDevice::qkv_project(const QkvArgs& args) {
   const HeadShape& shape = args.shape;
   const int64_t dim = shape.head_dim;
-  const CpuActivations& q_in = input_of(*args.in, args.q, 0);
-  const CpuActivations& k_in = same_input(args.k, args.q) ? q_in : input_of(*args.in, args.k, 1);
-  const CpuActivations& v_in = same_input(args.v, args.k) ? k_in : input_of(*args.in, args.v, 2);
+  const CpuLinearInput& q_in = input_of(*args.in, args.q, 0);
+  const CpuLinearInput& k_in = same_input(args.k, args.q) ? q_in : input_of(*args.in, args.k, 1);
+  const CpuLinearInput& v_in = same_input(args.v, args.k) ? k_in : input_of(*args.in, args.v, 2);
   const Linear q = prepare(args.q);
   const Linear k = prepare(args.k);
   const Linear v = prepare(args.v);
@@ -311,9 +311,9 @@ void CpuDevice::qkv_project(const QkvArgs& args) {
 }
 
 void CpuDevice::gate_up(const GateUpArgs& args) {
-  const CpuActivations& in = input_of(*args.in, args.gate, 0);
-  const CpuActivations& up_in = same_input(args.up, args.gate) ? in : input_of(*args.in, args.up, 1);
-  CpuActivations& out = on_cpu(*args.out);
+  const CpuLinearInput& in = input_of(*args.in, args.gate, 0);
+  const CpuLinearInput& up_in = same_input(args.up, args.gate) ? in : input_of(*args.in, args.up, 1);
+  CpuLinearInput& out = on_cpu(*args.out);
   const Linear gate = prepare(args.gate);
   const Linear up = prepare(args.up);
   const auto combine = args.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;

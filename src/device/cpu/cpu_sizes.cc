@@ -102,7 +102,7 @@ int64_t CpuDeviceSizes::packed_bytes(const WeightType& type, int64_t n, int64_t 
 
 int64_t CpuDeviceSizes::activation_bytes(const ActivationShape& shape) const {
   Arena count;
-  const CpuActivations counted = lay_out(shape, count);
+  const CpuLinearInput counted = lay_out(shape, count);
   return count.used();
 }
 
@@ -144,8 +144,8 @@ ActKinds CpuDeviceSizes::act_kinds(std::span<const WeightType> readers, bool rep
   return kinds;
 }
 
-CpuActivations CpuDeviceSizes::lay_out(const ActivationShape& shape, Arena& arena) const {
-  return CpuActivations(shape, act_kinds(shape.readers, false), act_kinds(shape.readers, true), arena);
+CpuLinearInput CpuDeviceSizes::lay_out(const ActivationShape& shape, Arena& arena) const {
+  return CpuLinearInput(shape, act_kinds(shape.readers, false), act_kinds(shape.readers, true), arena);
 }
 
 }  // namespace quire::cpu

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "device/cpu/activations.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/linear_input.h"
 #include "device/device.h"
 #include "device/memory.h"
 
@@ -36,7 +36,7 @@ class CpuDeviceSizes final : public DeviceSizes {
   // Whether such a linear reads its input in an order or with scales of its own, not as others do.
   bool repacks(const WeightType& type) const { return type.ordered || (type.token_scale && !f32_); }
   // Takes memory from `arena`, which may only count.
-  CpuActivations lay_out(const ActivationShape& shape, Arena& arena) const;
+  CpuLinearInput lay_out(const ActivationShape& shape, Arena& arena) const;
 
  private:
   CpuDeviceSizes(const Kernels& kernels, const CpuDeviceOptions& options);

@@ -132,10 +132,10 @@ class Layer {
     return device_->pack({.type = DType::kF32, .n = m.n, .k = m.k, .row = row, .codes = {}}, memory_.back().data());
   }
 
-  std::unique_ptr<Activations> activations(int64_t k, std::span<const WeightType> readers) {
+  std::unique_ptr<LinearInput> activations(int64_t k, std::span<const WeightType> readers) {
     const ActivationShape shape = {.max_rows = kRows, .k = k, .readers = readers};
     memory_.push_back(std::move(*Buffer::allocate(device_->sizes().activation_bytes(shape), "a test")));
-    return device_->make_activations(shape, memory_.back().data());
+    return device_->make_linear_input(shape, memory_.back().data());
   }
 
   std::unique_ptr<Device> device_;

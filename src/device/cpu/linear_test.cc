@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "device/cpu/activations.h"
+#include "device/cpu/linear_input.h"
 #include "device/cpu/pack.h"
 #include "device/memory.h"
 
@@ -93,7 +93,7 @@ struct TestRows {
 
   Buffer memory;
   Arena arena;
-  CpuActivations activations;
+  CpuLinearInput activations;
   std::vector<float> values;
 };
 
@@ -298,7 +298,7 @@ TEST(Linear, ExtremesDoNotSaturate) {
   }
 }
 
-TEST(Activations, PanelsHoldOnlySizesWithKernels) {
+TEST(LinearInput, PanelsHoldOnlySizesWithKernels) {
   for (int64_t rows = 0; rows < 600; ++rows) {
     int64_t sum = 0;
     for (const int32_t panel : split_panels(rows)) {

@@ -13,10 +13,10 @@ bool CpuDevice::same_input(const LinearWeight& a, const LinearWeight& b) const {
   return a.order == b.order || std::memcmp(a.order, b.order, static_cast<size_t>(a.k) * sizeof *a.order) == 0;
 }
 
-const CpuActivations& CpuDevice::input_of(const Activations& in, const LinearWeight& weight, int64_t index) {
-  const CpuActivations& given = on_cpu(in);
+const CpuLinearInput& CpuDevice::input_of(const LinearInput& in, const LinearWeight& weight, int64_t index) {
+  const CpuLinearInput& given = on_cpu(in);
   if (!sizes_.repacks(weight.type)) return given;
-  CpuActivations& out = given.repacked(index);
+  CpuLinearInput& out = given.repacked(index);
   pool_.parallel_for(given.rows(), 4, [&](int64_t begin, int64_t end, int worker) {
     float* ordered = scratch(worker, out.k_padded());
     for (int64_t row = begin; row < end; ++row) {

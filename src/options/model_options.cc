@@ -1,0 +1,117 @@
+#include "options/option_rows.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kModelSection = "Model";
+
+}  // namespace
+
+std::vector<OptionRow> model_rows() {
+  return {
+      {.name = "model",
+       .short_name = 'm',
+       .member = &Options::model,
+       .commands = kWithModel,
+       .section = kModelSection,
+       .value_name = "MODEL",
+       .help = "a name (`quire list` and `quire pull` show them), a GGUF file, or a directory with config.json",
+       .in_environment = true},
+      {.name = "cache",
+       .member = &Options::cache,
+       .commands = kWithModel | kPull | kQuantize | kList | kRemove,
+       .section = kModelSection,
+       .value_name = "DIR",
+       .help = "folder that pulled models are kept in, under models/",
+       .unset_text = "$XDG_CACHE_HOME/quire, else ~/.cache/quire",
+       .in_environment = true},
+      {.name = "context",
+       .member = &Options::context,
+       .commands = kHasContext,
+       .section = kModelSection,
+       .value_name = "TOKENS",
+       .help = "tokens that prompt and answer may reach together; 0: what the model was trained for, or less where "
+               "memory is short",
+       .minimum = 0,
+       .maximum = 1 << 30,
+       .in_environment = true},
+      {.name = "compute",
+       .member = &Options::compute,
+       .commands = kWithModel | kQuantize,
+       .section = kModelSection,
+       .value_name = "MODE",
+       .help = "default: int8 or bf16 activations as the weights suggest; f32: f32 activations, for exactness",
+       .choices = {"default", "f32"},
+       .in_environment = true},
+      {.name = "kv-dtype",
+       .member = &Options::kv_dtype,
+       .commands = kWithModel,
+       .section = kModelSection,
+       .value_name = "TYPE",
+       .help =
+           "what the KV cache holds; auto: bf16, or f32 with --compute f32; f16: more digits, but values beyond 65504 "
+           "saturate; int8: about half the memory of bf16, with factors for K from the model file or measured while "
+           "loading",
+       .choices = {"auto", "bf16", "f16", "int8", "f32"},
+       .in_environment = true},
+      {.name = "isa",
+       .member = &Options::isa,
+       .commands = kWithModel | kQuantize,
+       .section = kModelSection,
+       .value_name = "ISA",
+       .help = "instruction set of the kernels; auto: the fastest that this processor has",
+       .choices = {"auto", "scalar", "avx2", "avx512"},
+       .in_environment = true},
+      {.name = "threads",
+       .member = &Options::threads,
+       .commands = kWithModel | kQuantize | kReplay,
+       .section = kModelSection,
+       .value_name = "N",
+       .help = "compute threads; 0: the cores this process may use, by its affinity and its control groups' CPU quota",
+       .minimum = 0,
+       .maximum = 1024,
+       .in_environment = true},
+      {.name = "adapt-threads",
+       .member = &Options::adapt_threads,
+       .commands = kComputes,
+       .section = kModelSection,
+       .value_name = "MODE",
+       .help = "on: compute with fewer threads while other programs take cores; results do not depend on it",
+       .choices = {"on", "off"},
+       .in_environment = true},
+      {.name = "head",
+       .member = &Options::head,
+       .commands = kComputes,
+       .section = kModelSection,
+       .value_name = "TYPE",
+       .help = "repack the output head, which decoding reads for every token, in a smaller type; it prints how much "
+               "precision that costs",
+       .choices = {"as-stored", "q8_0", "q6_k"},
+       .in_environment = true},
+      {.name = "pack-cache",
+       .member = &Options::pack_cache,
+       .commands = kComputes,
+       .section = kModelSection,
+       .value_name = "DIR",
+       .help = "keep weights in DIR as they lie in memory (as large as the model), so that later starts copy them; a "
+               "DIR that cannot be used is a note; empty: off",
+       .in_environment = true},
+      {.name = "record",
+       .member = &Options::record,
+       .commands = kGenerates,
+       .section = kModelSection,
+       .value_name = "FILE",
+       .help = "write every step to FILE, prompts and answers included, up to 256 MiB; `quire replay FILE` runs them "
+               "again and names the first that comes out otherwise; empty: off"},
+      {.name = "sequences",
+       .member = &Options::sequences,
+       .commands = kInspect,
+       .section = kModelSection,
+       .value_name = "N",
+       .help = "sequences that the memory plan counts",
+       .minimum = 1,
+       .maximum = 1 << 20},
+  };
+}
+
+}  // namespace quire
