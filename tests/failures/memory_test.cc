@@ -110,7 +110,7 @@ TEST(FailingMemory, RenderingAChat) {
       "{% macro f(a, b=2) %}{{ a ~ b }}{% endmacro %}{% set ns = namespace(x=[]) %}"
       "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m.content | trim | upper }}{{ f(m.role) }}"
       "{% set ns.x = ns.x + [m.content.split(' ')] %}{{ m | tojson(indent=1) }}{% endfor %}"
-      "{{ ns.x | join(', ') }}{{ '%s and %05.1f' | format('a', 1.5) }}{{ messages | map(attribute='role') | list }}";
+      "{{ ns.x | join(', ') }}{{ '%s and %05.1f' % ('a', 1.5) }}{{ messages | map(attribute='role') | list }}";
   const ChatInput input = {.messages = R"([{"role":"system","content":"be kind to each other, always"},)"
                                        R"({"role":"user","content":"what is this? \u2603"}])",
                            .tools = {},
