@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from quire_runner import QUIRE, environment, equal, main
+from quire_runner import LIMIT_S, QUIRE, environment, equal, main
 from server_runner import SMALL, Server, default_model
 
 MIB = 1 << 20
@@ -81,7 +81,11 @@ def test_large_prompts_without_memory_for_them():
         assert server.process.poll() is None, "the server has ended"
         assert set(statuses) <= {400, 503, 0}, statuses  # 400: too long for the context; 0: closed while it was sent
         assert 503 in statuses or 0 in statuses, statuses
-        equal(server.request("POST", "/v1/completions", {"prompt": "Hello", "max_tokens": 2})[0], 200)
+        # Memory of the last prompts may be freed a moment after they were answered.
+        end = time.monotonic() + LIMIT_S
+        while (status := server.request("POST", "/v1/completions", {"prompt": "Hello", "max_tokens": 2})[0]) == 503:
+            assert time.monotonic() < end, "no memory for an honest request"
+        equal(status, 200)
 
 
 def post_or_closed(server, body):
